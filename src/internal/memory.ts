@@ -1,0 +1,198 @@
+/**
+ * The driver that keeps rows in this process.
+ */
+import * as Effect from "effect/Effect"
+import type { Address, GraphIdentity, PendingWrite, ThreadStatus } from "../Checkpoint.js"
+import type {
+  Append,
+  Column,
+  Encoded,
+  EncodedRow,
+  EncodedThread,
+  EncodedThreadInfo,
+  EncodedWrite,
+  Range
+} from "../CheckpointDriver.js"
+
+interface Row {
+  readonly seq: number
+  log: string | null
+  data: string
+}
+
+interface Space {
+  readonly rows: Array<Row>
+  readonly writes: Map<number, Map<string, PendingWrite>>
+}
+
+interface Thread {
+  graph: number
+  status: ThreadStatus
+  created: number
+  updated: number
+  metadata: string
+  fence: number
+  readonly spaces: Map<string, Space>
+}
+
+const newThread = (created: number): Thread => ({
+  graph: 0,
+  status: "idle",
+  created,
+  updated: created,
+  metadata: "{}",
+  fence: 0,
+  spaces: new Map()
+})
+
+/** Index of the first row whose number is at least `seq`. */
+const indexOf = (rows: ReadonlyArray<Row>, seq: number): number => {
+  let low = 0
+  let high = rows.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (rows[middle]!.seq < seq) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const getOrSet = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+const saveWrites = (space: Space, seq: number, writes: ReadonlyArray<EncodedWrite>): void => {
+  if (writes.length === 0) return
+  const saved = getOrSet(space.writes, seq, () => new Map())
+  for (const { replace, ...write } of writes) {
+    const key = `${write.task}\0${write.channel}\0${write.index}`
+    if (replace || !saved.has(key)) saved.set(key, write)
+  }
+}
+
+const newestRow = (rows: ReadonlyArray<Row>): Row | undefined => rows.findLast((row) => row.data !== "")
+
+/** A driver over plain maps. */
+export const makeMemory = (): Encoded => {
+  const threads = new Map<string, Thread>()
+  const graphs: Array<GraphIdentity> = []
+
+  const spaceOf = ({ namespace, thread }: Address): Space | undefined => threads.get(thread)?.spaces.get(namespace)
+
+  const openThread = (thread: string, now: number): Thread => getOrSet(threads, thread, () => newThread(now))
+
+  const openSpace = ({ namespace, thread }: Address, now: number): Space =>
+    getOrSet(openThread(thread, now).spaces, namespace, () => ({ rows: [], writes: new Map() }))
+
+  const describe = (thread: Thread, change: EncodedThread, now: number): void => {
+    thread.graph = change.graph
+    thread.metadata = change.metadata
+    thread.updated = now
+    if (change.status !== undefined) thread.status = change.status
+  }
+
+  const isFenced = (thread: string, fence: number | undefined): boolean =>
+    fence !== undefined && (threads.get(thread)?.fence ?? 0) > fence
+
+  const rowAt = (rows: ReadonlyArray<Row>, seq: number): Row | undefined => {
+    const row = rows[indexOf(rows, seq)]
+    return row?.seq === seq && row.data !== "" ? row : undefined
+  }
+
+  const appendOne = (append: Append): boolean => {
+    const { address, created, data, fence, log, requires, seq, thread, writes } = append
+    const rows = spaceOf(address)?.rows ?? []
+    if ((rows.at(-1)?.seq ?? 0) !== append.expectedHead || isFenced(address.thread, fence)) return false
+    if (requires !== undefined && rowAt(rows, requires) === undefined) return false
+    const space = openSpace(address, created)
+    space.rows.push({ seq, log, data })
+    saveWrites(space, seq, writes)
+    if (thread !== undefined) describe(openThread(address.thread, created), thread, created)
+    return true
+  }
+
+  const columnOf =
+    (pick: (row: Row) => string | null) =>
+    (address: Address, ranges: ReadonlyArray<Range>): Effect.Effect<Column> =>
+      Effect.sync(() => {
+        const rows = spaceOf(address)?.rows ?? []
+        const found: Array<{ readonly seq: number; readonly text: string }> = []
+        for (const [from, to] of ranges) {
+          for (let i = indexOf(rows, from); i < rows.length && rows[i]!.seq <= to; i++) {
+            const text = pick(rows[i]!)
+            if (text) found.push({ seq: rows[i]!.seq, text })
+          }
+        }
+        return found
+      })
+
+  const withWrites = (space: Space, { data, seq }: Row): EncodedRow => ({
+    seq,
+    data,
+    writes: Array.from(space.writes.get(seq)?.values() ?? [])
+  })
+
+  const infoOf = (thread: string, { spaces, fence, ...info }: Thread): EncodedThreadInfo => ({ thread, ...info })
+
+  return {
+    graphId: ({ fingerprint, name }) =>
+      Effect.sync(() => {
+        const known = graphs.findIndex((graph) => graph.name === name && graph.fingerprint === fingerprint)
+        return known >= 0 ? known + 1 : graphs.push({ name, fingerprint })
+      }),
+    graph: (id) => Effect.sync(() => graphs[id - 1]),
+    read: (address, seq) =>
+      Effect.sync(() => {
+        const space = spaceOf(address)
+        if (space === undefined) return { head: 0, row: undefined }
+        const row = seq === undefined ? newestRow(space.rows) : rowAt(space.rows, seq)
+        return { head: space.rows.at(-1)?.seq ?? 0, row: row && withWrites(space, row) }
+      }),
+    data: columnOf((row) => row.data),
+    logs: columnOf((row) => row.log),
+    page: (address, before, limit) =>
+      Effect.sync(() => {
+        const space = spaceOf(address)
+        const found: Array<EncodedRow> = []
+        if (space === undefined) return found
+        for (let i = indexOf(space.rows, before) - 1; i >= 0 && found.length < limit; i--) {
+          const row = space.rows[i]!
+          if (row.data !== "") found.push(withWrites(space, row))
+        }
+        return found
+      }),
+    append: (rows) => Effect.sync(() => rows.map(appendOne)),
+    putWrites: (address, seq, writes, fence) =>
+      Effect.sync(() => {
+        const space = spaceOf(address)
+        if (space === undefined || rowAt(space.rows, seq) === undefined || isFenced(address.thread, fence)) return false
+        saveWrites(space, seq, writes)
+        return true
+      }),
+    dropWrites: (address, seq, tasks) =>
+      Effect.sync(() => {
+        const saved = spaceOf(address)?.writes.get(seq)
+        for (const [key, write] of saved ?? []) if (tasks.includes(write.task)) saved!.delete(key)
+      }),
+    namespaces: (thread) => Effect.sync(() => Array.from(threads.get(thread)?.spaces.keys() ?? [])),
+    threads: (after, limit) =>
+      Effect.sync(() =>
+        Array.from(threads.keys())
+          .filter((thread) => after === undefined || thread > after)
+          .sort()
+          .slice(0, limit)
+          .map((thread) => infoOf(thread, threads.get(thread)!))
+      ),
+    setStatus: (thread, status, now) =>
+      Effect.sync(() => {
+        const found = threads.get(thread)
+        if (found !== undefined) Object.assign(found, { status, updated: now })
+      }),
+    takeFence: (thread, now) => Effect.sync(() => ++openThread(thread, now).fence),
+    deleteThread: (thread) => Effect.sync(() => void threads.delete(thread))
+  }
+}

@@ -1,0 +1,70 @@
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { Change } from "../src/Checkpoint.js"
+import { Checkpointer, type Commit, type Lineage, layerMemory } from "../src/Checkpointer.js"
+
+const address = { thread: "t", namespace: "" }
+
+const commitOf = (
+  seq: number,
+  lineage: Lineage | undefined,
+  changes: ReadonlyArray<Change>,
+  whole: ReturnType<Commit["whole"]>,
+  more: Partial<Commit> = {}
+): Commit => ({
+  address,
+  expectedHead: seq - 1,
+  seq,
+  parent: lineage && { seq: seq - 1, id: "" },
+  lineage,
+  step: seq - 2,
+  source: "loop",
+  created: 1_764_512_345_000 + seq,
+  version: seq,
+  resumedAt: 0,
+  changes,
+  whole: () => whole,
+  seen: [],
+  ran: ["loop"],
+  results: [{ task: "loop", writes: [["count", undefined]] }],
+  graph: { name: "g", fingerprint: "f" },
+  parents: {},
+  metadata: {},
+  ...more
+})
+
+const set = (channel: string, version: number, value: unknown): Change => ({
+  _tag: "Set",
+  channel,
+  version,
+  text: JSON.stringify(value)
+})
+
+it.layer(layerMemory)("Checkpointer", (it) => {
+  it.effect("reads back what a loop committed", () =>
+    Effect.gen(function* () {
+      const saver = yield* Checkpointer
+      let lineage: Lineage | undefined
+      for (let seq = 1; seq <= 40; seq++) {
+        const staged = yield* saver.stage(
+          commitOf(
+            seq,
+            lineage,
+            [set("count", seq, seq)],
+            [{ append: false, channel: "count", version: seq, text: String(seq) }]
+          )
+        )
+        yield* saver.write([staged])
+        lineage = staged.lineage
+        assert.isAtMost(staged.append.data.length, 90)
+      }
+      const loaded = yield* saver.load(address)
+      assert.strictEqual(loaded?.head, 40)
+      assert.deepStrictEqual(loaded?.checkpoint.channels, [{ name: "count", version: 40, append: false, value: 40 }])
+      assert.deepStrictEqual(loaded?.checkpoint.results, [{ task: "loop", writes: [["count", 40]] }])
+      assert.strictEqual(loaded?.checkpoint.step, 38)
+      const old = yield* saver.load(address, loaded?.checkpoint.parent?.id)
+      assert.deepStrictEqual(old?.checkpoint.channels, [{ name: "count", version: 39, append: false, value: 39 }])
+    })
+  )
+})
