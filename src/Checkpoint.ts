@@ -76,6 +76,8 @@ export const RESULT = "__writes__"
 export const INTERRUPT = "__interrupt__"
 export const RESUME = "__resume__"
 export const ERROR = "__error__"
+/** Prefix of the channels of activity results. */
+export const ACTIVITY = "__activity__:"
 
 /**
  * Something saved for a task of a checkpoint before the superstep's barrier: its result, an interrupt, an answer, an

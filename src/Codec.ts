@@ -1,0 +1,224 @@
+/**
+ * The saved form of a channel: checks and encodes what is written, decodes what is loaded, with the channel's schema.
+ *
+ * Codecs are built once for a graph. What can't be encoded is refused when it is written, with its path
+ * (`internal/json.ts`); what can't be decoded is refused when it is loaded.
+ */
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import * as Channel from "./Channel.js"
+import { NotJson, stringify } from "./internal/json.js"
+
+/** Why a value was refused. */
+export interface Refusal {
+  readonly detail: string
+  readonly path: string
+  readonly reason: "InvalidValue" | "NotEncodable"
+}
+
+/**
+ * An encoded update: one JSON text, or for logs one text an item. `text` is `undefined` for the value `undefined`.
+ */
+export interface Encoded {
+  readonly text: string | undefined
+  readonly items: ReadonlyArray<string> | undefined
+  readonly overwrite: boolean
+}
+
+export interface Codec {
+  /** Checks an update against the schema. */
+  readonly check: (update: unknown) => Refusal | undefined
+  /** Checks and encodes an update. */
+  readonly encodeUpdate: (update: unknown) => Either.Either<Encoded, Refusal>
+  /** Reads an update back. */
+  readonly decodeUpdate: (json: unknown) => Either.Either<unknown, Refusal>
+  /** Encodes what a cell's `snapshot` gave. */
+  readonly encodeState: (snapshot: unknown) => Either.Either<string | undefined, Refusal>
+  /** Reads a snapshot back, after migrations from the channel version it was saved with. */
+  readonly decodeState: (json: unknown, version?: number) => Either.Either<unknown, Refusal>
+  /** True when the schema takes `undefined`, so that a key with `undefined` is a write and not an absence. */
+  readonly takesUndefined: boolean
+}
+
+const refusalOf = (issue: ParseResult.ParseIssue): Refusal => {
+  const first = ParseResult.ArrayFormatter.formatIssueSync(issue)[0]
+  const path = (first?.path ?? []).map((part) => String(part)).join(".")
+  return { detail: first?.message ?? ParseResult.TreeFormatter.formatIssueSync(issue), path, reason: "InvalidValue" }
+}
+
+const OPTIONS = { errors: "first", onExcessProperty: "ignore" } as const
+
+interface Coder {
+  readonly check: (value: unknown) => Refusal | undefined
+  readonly text: (value: unknown) => string | undefined
+  readonly decode: (json: unknown) => unknown
+}
+
+/** Thrown inside this module only; turned into an `Either` at its border. */
+class Refused {
+  constructor(readonly refusal: Refusal) {}
+}
+
+const orRefuse = <A>(result: Either.Either<A, ParseResult.ParseIssue>): A => {
+  if (Either.isRight(result)) return result.right
+  throw new Refused(refusalOf(result.left))
+}
+
+const makeCoder = (schema: Schema.Schema<any, any>): Coder => {
+  const validate = ParseResult.validateEither(schema, OPTIONS)
+  const encode = ParseResult.encodeUnknownEither(schema, OPTIONS)
+  const decode = ParseResult.decodeUnknownEither(schema, OPTIONS)
+  return {
+    check: (value) => {
+      const result = validate(value)
+      return Either.isLeft(result) ? refusalOf(result.left) : undefined
+    },
+    text: (value) => {
+      const json = orRefuse(encode(value))
+      return json === undefined ? undefined : stringify(json)
+    },
+    decode: (json) => orRefuse(decode(json))
+  }
+}
+
+const attempt = <A>(body: () => A): Either.Either<A, Refusal> => {
+  try {
+    return Either.right(body())
+  } catch (error) {
+    if (error instanceof Refused) return Either.left(error.refusal)
+    if (error instanceof NotJson) {
+      return Either.left({ detail: error.message, path: error.path, reason: "NotEncodable" })
+    }
+    return Either.left({ detail: String(error), path: "", reason: "NotEncodable" })
+  }
+}
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [value])
+
+const required = (text: string | undefined): string => {
+  if (text !== undefined) return text
+  throw new NotJson("", "undefined is no JSON value")
+}
+
+const migrated = (definition: Channel.Definition, json: unknown, version: number): unknown => {
+  let value = json
+  for (const migration of definition.migrations ?? []) {
+    if (migration.from >= version) value = migration.migrate(value)
+  }
+  return value
+}
+
+/** The codec of a channel. */
+export const make = (channel: Channel.Any): Codec => {
+  const definition = channel.definition
+  switch (definition.kind) {
+    case "topic":
+    case "append":
+      return makeList(definition)
+    case "barrier":
+    case "barrierAfterFinish":
+      return plain
+    case "lastValueAfterFinish":
+      return makeAfterFinish(definition)
+    default:
+      return makeValue(definition)
+  }
+}
+
+const makeValue = (definition: Channel.Definition): Codec => {
+  const state = makeCoder(definition.schema)
+  const update = definition.updateSchema === undefined ? state : makeCoder(definition.updateSchema)
+  const reduces = definition.kind === "reduce"
+  const encodeUpdate = (value: unknown): Encoded => {
+    const replacement = reduces ? Channel.overwriteValue(value) : Channel.MISSING
+    if (replacement === Channel.MISSING) return { text: update.text(value), items: undefined, overwrite: false }
+    return { text: `{"__overwrite__":${required(state.text(replacement))}}`, items: undefined, overwrite: true }
+  }
+  return {
+    check: (value) => {
+      const replacement = reduces ? Channel.overwriteValue(value) : Channel.MISSING
+      return replacement === Channel.MISSING ? update.check(value) : state.check(replacement)
+    },
+    encodeUpdate: (value) => attempt(() => encodeUpdate(value)),
+    decodeUpdate: (json) =>
+      attempt(() => {
+        const replacement = reduces ? Channel.overwriteValue(json) : Channel.MISSING
+        return replacement === Channel.MISSING
+          ? update.decode(json)
+          : Channel.overwrite(state.decode(replacement))
+      }),
+    encodeState: (snapshot) => attempt(() => state.text(snapshot)),
+    decodeState: (json, version = 1) => attempt(() => state.decode(migrated(definition, json, version))),
+    takesUndefined: Schema.is(definition.updateSchema ?? definition.schema)(undefined)
+  }
+}
+
+/** Logs and topics: lists of items; a unique topic also keeps the keys it has seen. */
+const makeList = (definition: Channel.Definition): Codec => {
+  const item = makeCoder(definition.schema)
+  const texts = (value: unknown) => listOf(value).map((one) => required(item.text(one)))
+  const encodeUpdate = (value: unknown): Encoded => {
+    const replacement = definition.kind === "append" ? Channel.overwriteValue(value) : Channel.MISSING
+    const overwrite = replacement !== Channel.MISSING
+    const items = texts(overwrite ? replacement : value)
+    const list = `[${items.join(",")}]`
+    return { text: overwrite ? `{"__overwrite__":${list}}` : list, items, overwrite }
+  }
+  const decodeItems = (json: unknown) => listOf(json).map(item.decode)
+  return {
+    check: (value) => {
+      const replacement = definition.kind === "append" ? Channel.overwriteValue(value) : Channel.MISSING
+      for (const one of listOf(replacement === Channel.MISSING ? value : replacement)) {
+        const refusal = item.check(one)
+        if (refusal !== undefined) return refusal
+      }
+      return undefined
+    },
+    encodeUpdate: (value) => attempt(() => encodeUpdate(value)),
+    decodeUpdate: (json) =>
+      attempt(() => {
+        const replacement = definition.kind === "append" ? Channel.overwriteValue(json) : Channel.MISSING
+        return replacement === Channel.MISSING ? decodeItems(json) : Channel.overwrite(decodeItems(replacement))
+      }),
+    encodeState: (snapshot) =>
+      attempt(() => {
+        if (!definition.unique) return `[${texts(snapshot).join(",")}]`
+        const [seen, items] = snapshot as [ReadonlyArray<unknown>, ReadonlyArray<unknown>]
+        return `[${stringify(seen)},[${texts(items).join(",")}]]`
+      }),
+    decodeState: (json, version = 1) =>
+      attempt(() => {
+        const value = migrated(definition, json, version)
+        if (!definition.unique) return decodeItems(value)
+        const [seen, items] = value as [ReadonlyArray<unknown>, unknown]
+        return [seen, decodeItems(items)]
+      }),
+    takesUndefined: false
+  }
+}
+
+const makeAfterFinish = (definition: Channel.Definition): Codec => {
+  const value = makeValue(definition)
+  return {
+    ...value,
+    encodeState: (snapshot) => {
+      const [held, finished] = snapshot as [unknown, boolean]
+      return Either.map(value.encodeState(held), (text) => `[${text ?? "null"},${finished}]`)
+    },
+    decodeState: (json, version) => {
+      const [held, finished] = json as [unknown, boolean]
+      return Either.map(value.decodeState(held, version), (decoded) => [decoded, finished])
+    }
+  }
+}
+
+/** The engine's own channels hold JSON. */
+export const plain: Codec = {
+  check: () => undefined,
+  encodeUpdate: (value) => attempt(() => ({ text: stringify(value), items: undefined, overwrite: false })),
+  decodeUpdate: Either.right,
+  encodeState: (snapshot) => attempt(() => stringify(snapshot)),
+  decodeState: Either.right,
+  takesUndefined: false
+}

@@ -1,0 +1,124 @@
+/**
+ * Pauses: a node asks a question, the run stops, and an answer lets it go on.
+ *
+ * `interrupt` fails with the typed `GraphInterrupt`. The engine keeps its own record of the pause, so that a node that
+ * catches, retries or races the failure is paused all the same. On resume the node runs again from its start and each
+ * `interrupt` that has an answer returns it.
+ */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import type * as Schema from "effect/Schema"
+import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
+import { Task, type TaskContext } from "./Task.js"
+
+export const TypeId: unique symbol = Symbol.for("effect-pregel/Interrupt")
+export type TypeId = typeof TypeId
+
+/** A pause with a typed question and a typed answer; call it inside a node. */
+export interface Interrupt<out Name extends string, in out Request, in out Answer> {
+  (request: Request, options?: InterruptOptions): Effect.Effect<Answer, GraphInterrupt, Task>
+  readonly [TypeId]: TypeId
+  readonly interruptName: Name
+  readonly request: Schema.Schema<Request, any>
+  readonly answer: Schema.Schema<Answer, any>
+}
+
+/** Any typed interrupt. */
+export interface Any {
+  readonly [TypeId]: TypeId
+  readonly interruptName: string
+  readonly request: Schema.Schema<any, any>
+  readonly answer: Schema.Schema<any, any>
+}
+
+/** The type of an interrupt's answer. */
+export type Answer<I> = I extends { readonly answer: Schema.Schema<infer A, any> } ? A : never
+
+export interface InterruptOptions {
+  /**
+   * Identifies this pause among those of the task. Default: its position, counted from 0. Give a key where a node may
+   * ask several questions at once.
+   */
+  readonly key?: string | undefined
+}
+
+interface Form {
+  readonly name: string | undefined
+  readonly encode: (request: unknown) => Either.Either<unknown, ParseResult.ParseIssue>
+  readonly decode: (answer: unknown) => Either.Either<unknown, ParseResult.ParseIssue>
+}
+
+const ask = (task: TaskContext, form: Form, request: unknown, key: string | undefined) => {
+  const { frame } = task
+  const position = key ?? String(frame.interrupts++)
+  const id = frame.interruptId(position)
+  const answer = frame.answerTo(id)
+  if (answer !== undefined) {
+    const decoded = form.decode(answer.value)
+    if (Either.isRight(decoded)) return Effect.succeed(decoded.right)
+    frame.invalidAnswer = new InvalidAnswer({
+      id,
+      name: form.name,
+      detail: ParseResult.TreeFormatter.formatIssueSync(decoded.left)
+    })
+  }
+  const encoded = form.encode(request)
+  if (Either.isLeft(encoded)) {
+    return Effect.die(new Error(`interrupt "${form.name}": ${ParseResult.TreeFormatter.formatIssueSync(encoded.left)}`))
+  }
+  const interrupt = new PendingInterrupt({
+    id,
+    node: task.node,
+    name: form.name,
+    namespace: task.namespace,
+    value: encoded.right
+  })
+  frame.asked.push(interrupt)
+  frame.onPause()
+  return Effect.fail(
+    new GraphInterrupt({ graph: task.graph, thread: task.thread, interrupts: [interrupt], next: [task.node] })
+  )
+}
+
+const untyped: Form = { name: undefined, encode: Either.right, decode: Either.right }
+
+/**
+ * Pauses the run with a question and returns the answer once it is given.
+ *
+ * Everything the node does before runs again on resume: put side effects into an `Activity`. `null`, `0`, `""` and
+ * `false` are answers.
+ */
+export const interrupt = <A = unknown>(
+  value: unknown,
+  options?: InterruptOptions
+): Effect.Effect<A, GraphInterrupt, Task> =>
+  Effect.flatMap(Task, (task) => ask(task, untyped, value, options?.key) as Effect.Effect<A, GraphInterrupt>)
+
+/**
+ * A pause with a typed question and a typed answer.
+ *
+ * The question is encoded by `request` and shown to whoever answers; an answer that `answer` can't decode fails the
+ * resume with `InvalidAnswer` and leaves the pause pending.
+ */
+export const make = <const Name extends string, Request, RI, Answer, AI>(
+  name: Name,
+  options: { readonly request: Schema.Schema<Request, RI>; readonly answer: Schema.Schema<Answer, AI> }
+): Interrupt<Name, Request, Answer> => {
+  const form: Form = {
+    name,
+    encode: ParseResult.encodeUnknownEither(options.request),
+    decode: ParseResult.decodeUnknownEither(options.answer)
+  }
+  const call = (request: Request, callOptions?: InterruptOptions) =>
+    Effect.flatMap(Task, (task) => ask(task, form, request, callOptions?.key))
+  return Object.assign(call, {
+    [TypeId]: TypeId,
+    interruptName: name,
+    request: options.request,
+    answer: options.answer
+  }) as unknown as Interrupt<Name, Request, Answer>
+}
+
+/** Tells whether a value is a typed interrupt. */
+export const isInterrupt = (value: unknown): value is Any => typeof value === "function" && TypeId in value

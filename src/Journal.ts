@@ -1,0 +1,126 @@
+/**
+ * What changed since the last save: turns applied writes into the changes of a commit.
+ *
+ * A channel that was written once carries the text the write was encoded to; only reducers are encoded again, after
+ * folding. Nothing is looked at that did not change. The mirror of what is saved lets a saver write a whole checkpoint
+ * without asking the live channels, which may have moved on by then.
+ */
+import * as Either from "effect/Either"
+import type { Applied, Write } from "./Algo.js"
+import type { AppendCell } from "./Cell.js"
+import type { ChannelTable } from "./Channels.js"
+import type { Change, ChannelEntry } from "./Checkpoint.js"
+import type { WholeEntry } from "./Checkpointer.js"
+import { InvalidUpdate } from "./GraphError.js"
+import type { ChannelSpec } from "./Topology.js"
+
+interface Log {
+  reset: boolean
+  readonly items: Array<string>
+}
+
+/** Collects changes between saves. */
+export class Journal {
+  private readonly changed = new Set<number>()
+  private readonly texts = new Map<number, string | undefined>()
+  private readonly logs = new Map<number, Log>()
+
+  constructor(private readonly channels: ChannelTable) {}
+
+  /** Takes over what an `applyWrites` did. */
+  record(applied: Applied): void {
+    for (const [id, writes] of applied.changed) {
+      const spec = this.channels.specs[id]!
+      if (!spec.tracked) continue
+      this.changed.add(id)
+      if (spec.append) this.recordLog(id, writes)
+      else this.recordText(spec, id, writes)
+    }
+  }
+
+  private recordText(spec: ChannelSpec, id: number, writes: ReadonlyArray<Write>): void {
+    const { kind } = spec.channel.definition
+    const last = writes[writes.length - 1]?.encoded
+    if (last !== undefined && (kind === "lastValue" || kind === "ephemeral" || kind === "anyValue")) {
+      this.texts.set(id, last.text)
+    } else {
+      this.texts.delete(id)
+    }
+  }
+
+  private recordLog(id: number, writes: ReadonlyArray<Write>): void {
+    let log = this.logs.get(id)
+    if (log === undefined) this.logs.set(id, (log = { reset: false, items: [] }))
+    const overwrite = writes.find((write) => write.encoded?.overwrite)
+    if (overwrite !== undefined) {
+      this.logs.set(id, { reset: true, items: overwrite.encoded!.items!.slice() })
+      return
+    }
+    for (const write of writes) for (const item of write.encoded?.items ?? []) log.items.push(item)
+  }
+
+  /** The changes since the last drain; fails when a reducer made a value that its schema can't encode. */
+  drain(): Either.Either<ReadonlyArray<Change>, InvalidUpdate> {
+    const changes: Array<Change> = []
+    for (const id of this.changed) {
+      const change = this.changeOf(id)
+      if (Either.isLeft(change)) return Either.left(change.left)
+      changes.push(change.right)
+    }
+    this.changed.clear()
+    this.texts.clear()
+    this.logs.clear()
+    return Either.right(changes)
+  }
+
+  private changeOf(id: number): Either.Either<Change, InvalidUpdate> {
+    const spec = this.channels.specs[id]!
+    const channel = spec.name
+    const version = this.channels.versionOf(id)
+    const log = this.logs.get(id)
+    if (log !== undefined) {
+      const { length } = this.channels.cell(id) as AppendCell
+      return Either.right({ _tag: "Append", channel, version, reset: log.reset, items: log.items, length })
+    }
+    if (!this.channels.live.has(id)) return Either.right({ _tag: "Drop", channel })
+    if (this.texts.has(id)) return Either.right({ _tag: "Set", channel, version, text: this.texts.get(id) })
+    const text = spec.codec.encodeState(this.channels.cell(id).snapshot())
+    if (Either.isRight(text)) return Either.right({ _tag: "Set", channel, version, text: text.right })
+    const { detail, path, reason } = text.left
+    return Either.left(new InvalidUpdate({ reason, channel, path, detail: `its new value can't be saved: ${detail}` }))
+  }
+}
+
+/** The encoded state as it was last saved, kept by the changes that saved it. */
+export class Mirror {
+  private readonly entries = new Map<string, WholeEntry | ChannelEntry>()
+
+  constructor(saved: ReadonlyArray<ChannelEntry>) {
+    for (const entry of saved) this.entries.set(entry.name, entry)
+  }
+
+  apply(changes: ReadonlyArray<Change>): void {
+    for (const change of changes) {
+      const { channel } = change
+      if (change._tag === "Drop") this.entries.delete(channel)
+      else if (change._tag === "Set") {
+        this.entries.set(channel, { append: false, channel, version: change.version, text: change.text })
+      } else {
+        this.entries.set(channel, { append: true, channel, version: change.version, length: change.length })
+      }
+    }
+  }
+
+  /** Everything that has a value, encoded. */
+  whole(): ReadonlyArray<WholeEntry> {
+    return Array.from(this.entries.values(), (entry) => ("name" in entry ? wholeEntry(entry) : entry))
+  }
+}
+
+const wholeEntry = ({ append, name, value, version }: ChannelEntry): WholeEntry =>
+  append
+    ? { append, channel: name, version, length: (value as ReadonlyArray<unknown>).length }
+    : { append, channel: name, version, text: value === undefined ? undefined : exactText(value) }
+
+/** Values that were read from JSON text contain nothing that `JSON.stringify` changes, except `-0`. */
+const exactText = (value: unknown): string => (Object.is(value, -0) ? "-0" : JSON.stringify(value))

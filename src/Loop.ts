@@ -1,0 +1,283 @@
+/**
+ * The superstep loop.
+ *
+ *     load, enter -> { plan, restore, before-breakpoints, run tasks, apply, commit, after-breakpoints }* -> close
+ *
+ * A superstep's writes become visible together at its barrier, and every barrier is a checkpoint. The rule of who runs
+ * is `Algo`'s; how tasks run is `Step`'s; when saves happen is `Persistence`'s. Here is only the order.
+ */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import type { Applied } from "./Algo.js"
+import * as Cell from "./Cell.js"
+import { ACTIVITY, ERROR, INTERRUPT, RESULT } from "./Checkpoint.js"
+import type { Commit } from "./Checkpointer.js"
+import { decodeWrites, enter, open, plan, type Request } from "./Entry.js"
+import * as Events from "./Events.js"
+import {
+  GraphDrained,
+  GraphRecursion,
+  InvalidUpdate,
+  JoinUnsatisfied,
+  type PendingInterrupt
+} from "./GraphError.js"
+import type { SaveError } from "./Persistence.js"
+import type { Breakpoints, Run } from "./Run.js"
+import { runTasks, Step, unsayable } from "./Step.js"
+import type { SavedCall } from "./Task.js"
+import { TaskState } from "./TaskState.js"
+
+/** How a run ended: with its output, or paused. */
+export type Outcome =
+  | { readonly _tag: "Completed"; readonly state: Record<string, unknown> }
+  | {
+      readonly _tag: "Paused"
+      readonly state: Record<string, unknown>
+      readonly interrupts: ReadonlyArray<PendingInterrupt>
+      readonly next: ReadonlyArray<string>
+    }
+
+/** Where a run stops. */
+export interface Stops {
+  readonly before: Breakpoints
+  readonly after: Breakpoints
+}
+
+/** Runs a graph until it has nothing to do, pauses or fails. */
+export const run = Effect.fnUntraced(function* (request: Request, stops: Stops): Generator<any, Outcome, any> {
+  const runtime = yield* Effect.runtime<any>()
+  const { loaded, run } = yield* open(request, runtime)
+  return yield* guarded(run, Effect.zipRight(enter(run, request, loaded), loop(run, stops)))
+}) as (request: Request, stops: Stops) => Effect.Effect<Outcome, unknown, any>
+
+/** Whatever happens: no fiber is left behind, and what has to be saved is saved before the run returns. */
+const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.Effect<Outcome, unknown, any> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.exit(restore(body)), (exit) =>
+      Effect.zipRight(
+        run.current?.stop ?? Effect.void,
+        Effect.flatMap(Effect.exit(close(run, exit)), (closed): Effect.Effect<Outcome, unknown> => {
+          if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
+          if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
+          return Effect.succeed(withFinishedSiblings(run, exit.value))
+        })
+      )
+    )
+  )
+
+const close = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<void, SaveError> => {
+  const { persistence, tree } = run
+  if (persistence === undefined) return Effect.void
+  const status = Exit.isFailure(exit) ? "failed" : exit.value._tag === "Paused" ? "paused" : "idle"
+  const closed = persistence.close(status)
+  if (run.namespace !== "" || tree.durability === "exit" || status === "idle") return closed
+  return Effect.zipRight(closed, tree.checkpointer!.setStatus(tree.thread!, status))
+}
+
+/** What a paused run shows: the state with the writes of finished siblings, which are not applied before all are done. */
+const withFinishedSiblings = (run: Run, outcome: Outcome): Outcome => {
+  if (outcome._tag === "Completed") return outcome
+  const done = run.tasks.filter((task) => task.status === "done" || task.status === "restored")
+  if (done.length === 0) return outcome
+  const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, done)
+  return Either.isLeft(applied) ? outcome : { ...outcome, state: run.output() }
+}
+
+const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any, Outcome, any> {
+  while (true) {
+    Events.checkpointed(run, run.source)
+    if (run.next.length === 0) break
+    yield* mayRun(run)
+    run.tasks = yield* restore(run)
+    if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
+    for (const task of run.tasks) Events.started(run, task)
+    for (const task of run.tasks) if (task.status === "restored") Events.restored(run, task)
+
+    const step = new Step(run, run.tasks)
+    run.current = step
+    yield* runTasks(step)
+    run.tasks = step.tasks
+    if (step.failed !== undefined) return yield* failed(run, step)
+    if (step.escaped !== undefined) return yield* Effect.fail(step.escaped)
+    if (run.tasks.some((task) => task.status === "paused")) return yield* paused(run, step)
+
+    yield* barrier(run)
+    if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.after, step.tasks)) return yield* stop(run)
+  }
+  if (run.sink !== undefined) yield* run.flush()
+  yield* joinsSatisfied(run)
+  return { _tag: "Completed", state: run.output() }
+}) as (run: Run, stops: Stops) => Effect.Effect<Outcome, unknown, any>
+
+/** Counts the superstep and refuses it past the limit, or when a drain was requested. */
+const mayRun = (run: Run): Effect.Effect<void, GraphRecursion | GraphDrained> => {
+  const { topology, tree } = run
+  const graph = topology.identity.name
+  if (tree.control.drain !== undefined) {
+    const next = run.next.map(({ node }) => node.name)
+    return new GraphDrained({ graph, thread: tree.thread, reason: tree.control.drain, next })
+  }
+  if (run.next.every(({ node }) => node.hidden)) return Effect.void
+  if (run.steps >= run.limit) return new GraphRecursion({ graph, limit: run.limit, step: run.step, thread: tree.thread })
+  run.steps++
+  return Effect.void
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// before: tasks as they were saved
+// ---------------------------------------------------------------------------------------------------------------------
+
+const inputOf = (run: Run, task: Run["next"][number]): unknown => {
+  if (task.send !== undefined) return task.send.arg
+  const { entry, start } = run.topology
+  return task.node.id === entry ? run.channels.get(start) : run.channels.read(task.node.reads)
+}
+
+/** The tasks of the superstep, with what was saved for them: a finished one is not run, an unanswered one neither. */
+const restore = Effect.fnUntraced(function* (run: Run): Generator<any, ReadonlyArray<TaskState>, any> {
+  const tasks = run.next.map((task) => new TaskState(run, task, inputOf(run, task)))
+  if (run.saved.size > 0) {
+    for (const task of tasks) {
+      const saved = run.saved.get(task.key)
+      if (saved !== undefined) yield* restoreTask(run, task, saved.rows)
+    }
+  }
+  return tasks
+}) as (run: Run) => Effect.Effect<ReadonlyArray<TaskState>, unknown>
+
+const restoreTask = Effect.fnUntraced(function* (
+  run: Run,
+  task: TaskState,
+  rows: ReadonlyArray<{ readonly channel: string; readonly value: string }>
+) {
+  const calls: Array<SavedCall> = []
+  let failure: { readonly name: string; readonly message: string } | undefined
+  for (const { channel, value } of rows) {
+    if (channel === RESULT) {
+      task.writes = yield* decodeWrites(run, value)
+      task.status = "restored"
+    } else if (channel === INTERRUPT) {
+      task.asked = JSON.parse(value) as Array<PendingInterrupt>
+    } else if (channel === ERROR) {
+      failure = JSON.parse(value)
+    } else if (channel.startsWith(ACTIVITY)) {
+      calls.push(JSON.parse(value))
+    }
+  }
+  task.saved = calls
+  if (task.status === "restored") return
+  if (failure !== undefined && task.node.errorHandler !== undefined) return task.handled(failure)
+  const { answers } = run.tree
+  if (task.asked.length > 0 && !task.asked.some(({ id }) => answers.has(id))) task.status = "paused"
+  else task.asked = []
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// after: pause, failure, barrier
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** A static breakpoint: nothing is saved but what is. */
+const stop = Effect.fnUntraced(function* (run: Run): Generator<any, Outcome, any> {
+  Events.stopped(run)
+  if (run.sink !== undefined) yield* run.flush()
+  return { _tag: "Paused", state: run.output(), interrupts: [], next: run.next.map(({ node }) => node.name) }
+}) as (run: Run) => Effect.Effect<Outcome, unknown>
+
+const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any, Outcome, any> {
+  if (run.persistence !== undefined) {
+    for (const task of run.tasks) {
+      const refusal = task.status === "paused" ? unsayable(task) : undefined
+      if (refusal !== undefined) return yield* refusal
+    }
+    yield* run.persistence.put(step.unsavedRows())
+  }
+  const next = run.tasks.filter((task) => task.status === "paused").map(({ node }) => node.name)
+  return { _tag: "Paused", state: run.output(), interrupts: run.pending(), next }
+}) as (run: Run, step: Step) => Effect.Effect<Outcome, unknown>
+
+const failed = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any, never, any> {
+  if (run.persistence !== undefined) {
+    yield* run.persistence.put(step.unsavedRows())
+    if (step.failed!.invalidAnswer !== undefined) yield* run.persistence.dropAnswers(step.failed!)
+  }
+  return yield* Effect.failCause(step.failed!.failure!)
+}) as (run: Run, step: Step) => Effect.Effect<never, unknown>
+
+/** All tasks are done: their writes become visible together, and the new state is a checkpoint. */
+const barrier = Effect.fnUntraced(function* (run: Run) {
+  const { topology } = run
+  const applied = run.algo.applyWrites(topology, run.channels, run.seen, run.tasks)
+  if (Either.isLeft(applied)) return yield* conflict(run, applied.left)
+  run.journal?.record(applied.right)
+  if (run.sink !== undefined) {
+    if (topology.output.some((id) => applied.right.changed.get(id)?.length)) Events.values(run)
+    yield* run.flush()
+  }
+  run.updated = applied.right.updated
+  plan(run)
+  run.source = "loop"
+  if (run.persistence === undefined) {
+    run.seq++
+    run.step++
+  } else {
+    const status = run.next.length === 0 && run.namespace === "" ? "idle" : undefined
+    yield* run.persistence.commit({ source: "loop", ran: ranOf(run), results: resultsOf(run, applied.right), status })
+  }
+  run.saved = NOTHING_SAVED
+})
+
+const NOTHING_SAVED: Run["saved"] = new Map()
+
+const ranOf = (run: Run): ReadonlyArray<string> =>
+  run.tasks.length === 1 ? [run.tasks[0]!.node.name] : Array.from(new Set(run.tasks.map(({ node }) => node.name)))
+
+/** Results of tasks that were not saved before: they go into the barrier's transaction. */
+const resultsOf = (run: Run, applied: Applied): Commit["results"] =>
+  run.tasks.filter((task) => task.unsaved && task.status === "done").map((task) => ({ task: task.key, writes: writesOf(run, task, applied) }))
+
+/** State writes of a task; one that its channel's change tells already is not repeated. */
+const writesOf = (run: Run, task: TaskState, applied: Applied) => {
+  const writes: Array<readonly [string, string | undefined]> = []
+  for (const write of task.writes) {
+    const spec = run.topology.channels[write.channel]!
+    if (!spec.isState || write.encoded === undefined) continue
+    const { kind } = spec.channel.definition
+    const told = (kind === "lastValue" || spec.append) && applied.changed.get(write.channel)?.length === 1
+    writes.push([spec.name, told ? undefined : (write.encoded.text ?? "null")])
+  }
+  return writes
+}
+
+/**
+ * A channel refused the step's writes: the step has failed, the head stays. Results of the tasks that did not write the
+ * channel are kept for the resume; the others run again.
+ */
+const conflict = Effect.fnUntraced(function* (run: Run, error: InvalidUpdate) {
+  const channel = error.channel === undefined ? undefined : run.topology.channelIds.get(error.channel)
+  const writers = run.tasks.filter((task) => task.writes.some((write) => write.channel === channel))
+  if (run.persistence !== undefined) {
+    for (const task of writers) task.unsaved = false
+    yield* run.persistence.put(run.current!.unsavedRows())
+    yield* run.persistence.drop(writers.map(({ key }) => key))
+  }
+  const node = Array.from(new Set(writers.map((task) => task.node.name))).join(", ")
+  return yield* new InvalidUpdate({ ...error, node: error.node ?? node, step: run.step, thread: run.tree.thread })
+})
+
+/** A run must not end while a join that is not optional has met only some of its sources. */
+const joinsSatisfied = (run: Run): Effect.Effect<void, JoinUnsatisfied> => {
+  for (const join of run.topology.joins) {
+    if (join.optional || !run.channels.live.has(join.channel)) continue
+    const arrived = Cell.arrivedAt(run.channels.cell(join.channel))
+    if (arrived.length === 0 || arrived.length === join.sources.length) continue
+    return new JoinUnsatisfied({
+      graph: run.topology.identity.name,
+      thread: run.tree.thread,
+      node: join.target,
+      arrived,
+      missing: join.sources.filter((source) => !arrived.includes(source))
+    })
+  }
+  return Effect.void
+}

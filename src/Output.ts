@@ -1,0 +1,204 @@
+/**
+ * From what a node returns to the writes it stands for (`semantics.md` 5.3, 5.4).
+ *
+ * A result is an update, a `Command`, a `Send`, a list of these, or nothing. Every mistake is a typed failure here,
+ * before anything is applied: an undeclared channel, a value outside its schema, a target that does not exist.
+ */
+import * as Either from "effect/Either"
+import type { Write } from "./Algo.js"
+import { type Command, END, isCommand, isSend, PARENT, type Send } from "./Command.js"
+import { InvalidUpdate, UnknownNode } from "./GraphError.js"
+import type { ChannelSpec, Node, Topology } from "./Topology.js"
+
+/** A command that leaves the graph it was returned in (`escaped` once it has): an enclosing graph applies it. */
+export class ParentCommand {
+  readonly _tag = "ParentCommand"
+  constructor(
+    readonly command: Command,
+    readonly escaped: boolean
+  ) {}
+}
+
+/** What can be wrong with a node's result. */
+export type OutputError = InvalidUpdate | UnknownNode | ParentCommand
+
+/** Where writes are collected: they are encoded as they come when the run is saved. */
+export interface Sink {
+  readonly topology: Topology
+  readonly encode: boolean
+  readonly from: string
+  readonly targets: ReadonlySet<string> | undefined
+  readonly writes: Array<Write>
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Collects the writes of a node's result. Throws an `OutputError`; `collect` is the total form. */
+const add = (sink: Sink, output: unknown): void => {
+  if (output === undefined || output === null) return
+  if (isCommand(output)) return addCommand(sink, output)
+  if (isSend(output)) return addSend(sink, output)
+  if (Array.isArray(output)) {
+    if (!output.some((item) => isCommand(item) || isSend(item))) throw invalidReturn(sink, "a list without Command or Send")
+    for (const item of output) add(sink, item)
+    return
+  }
+  if (!isRecord(output)) throw invalidReturn(sink, `a ${typeof output}`)
+  addUpdate(sink, output)
+}
+
+const invalidReturn = (sink: Sink, what: string) =>
+  new InvalidUpdate({
+    reason: "InvalidReturn",
+    node: sink.from,
+    detail: `expected an update, a Command, a Send, a list of these or nothing, but got ${what}`
+  })
+
+const addUpdate = (sink: Sink, update: Record<string, unknown>): void => {
+  for (const name in update) {
+    if (Object.hasOwn(update, name)) addValue(sink, name, update[name])
+  }
+}
+
+/** Writes one value to a state channel. */
+const addValue = (sink: Sink, name: string, value: unknown): void => {
+  const id = sink.topology.channelIds.get(name)
+  const spec = id === undefined ? undefined : sink.topology.channels[id]
+  if (spec === undefined || !spec.isState) {
+    throw new InvalidUpdate({
+      reason: "UnknownChannel",
+      node: sink.from,
+      channel: name,
+      detail: `no such channel; the graph has [${sink.topology.state.map((s) => sink.topology.channels[s]!.name).join(", ")}]`
+    })
+  }
+  if (value === undefined && !spec.codec.takesUndefined) return
+  push(sink, spec, value)
+}
+
+const push = (sink: Sink, spec: ChannelSpec, value: unknown): void => {
+  if (sink.encode && spec.tracked) {
+    const encoded = spec.codec.encodeUpdate(value)
+    if (Either.isLeft(encoded)) throw refused(sink, spec, encoded.left)
+    sink.writes.push({ channel: spec.id, value, encoded: encoded.right })
+    return
+  }
+  const refusal = spec.codec.check(value)
+  if (refusal !== undefined) throw refused(sink, spec, refusal)
+  sink.writes.push({ channel: spec.id, value, encoded: undefined })
+}
+
+const refused = (sink: Sink, spec: ChannelSpec, refusal: { detail: string; path: string; reason: "InvalidValue" | "NotEncodable" }) =>
+  new InvalidUpdate({
+    reason: refusal.reason,
+    node: sink.from,
+    channel: spec.name,
+    path: refusal.path,
+    detail: refusal.path === "" ? refusal.detail : `${refusal.detail} (at ${refusal.path})`
+  })
+
+/** The engine's own write that a node was triggered or has arrived at a join. */
+const pushSignal = (sink: Sink, channel: number, value: null | string): void => {
+  const text = value === null ? "null" : JSON.stringify(value)
+  sink.writes.push({ channel, value, encoded: sink.encode ? { text, items: undefined, overwrite: false } : undefined })
+}
+
+const addCommand = (sink: Sink, command: Command): void => {
+  if (command.graph !== undefined) throw new ParentCommand(command, false)
+  const { update } = command
+  if (Array.isArray(update)) for (const [name, value] of update as Array<[string, unknown]>) addValue(sink, name, value)
+  else if (isRecord(update)) addUpdate(sink, update)
+  else if (update !== undefined && update !== null) throw invalidReturn(sink, `a Command whose update is a ${typeof update}`)
+  for (const target of command.goto) {
+    if (isSend(target)) addSend(sink, target)
+    else addGoto(sink, target)
+  }
+}
+
+const targetNode = (sink: Sink, name: string): Node => {
+  const id = sink.topology.nodeIds.get(name)
+  const node = id === undefined ? undefined : sink.topology.nodes[id]
+  if (node === undefined || node.hidden) throw new UnknownNode({ node: String(name), from: sink.from, reason: "NotInGraph" })
+  if (sink.targets !== undefined && !sink.targets.has(name)) {
+    throw new UnknownNode({ node: name, from: sink.from, reason: "NotATarget" })
+  }
+  return node
+}
+
+const addGoto = (sink: Sink, name: string): void => {
+  if (name === END) return
+  pushSignal(sink, sink.topology.triggerOf[targetNode(sink, name).id]!, null)
+}
+
+const addSend = (sink: Sink, send: Send): void => {
+  const node = targetNode(sink, send.node)
+  const spec = sink.topology.channels[sink.topology.sends]!
+  const refusal = sink.encode ? undefined : node.input.check(send.arg)
+  if (refusal !== undefined) throw badPacket(sink, send, refusal)
+  const encoded = sink.encode ? spec.codec.encodeUpdate(send) : undefined
+  if (encoded !== undefined && Either.isLeft(encoded)) throw badPacket(sink, send, encoded.left)
+  sink.writes.push({ channel: spec.id, value: send, encoded: encoded === undefined ? undefined : encoded.right })
+}
+
+const badPacket = (sink: Sink, send: Send, refusal: { detail: string; path: string; reason: "InvalidValue" | "NotEncodable" }) =>
+  new InvalidUpdate({
+    reason: refusal.reason,
+    node: sink.from,
+    path: refusal.path,
+    detail: `the argument of a Send to "${send.node}" is invalid: ${refusal.detail}`
+  })
+
+const total = (sink: Sink, body: () => void): OutputError | undefined => {
+  try {
+    body()
+    return undefined
+  } catch (error) {
+    if (error instanceof InvalidUpdate || error instanceof UnknownNode || error instanceof ParentCommand) return error
+    throw error
+  }
+}
+
+/** Collects the writes of a node's result; returns what is wrong with it. */
+export const collect = (sink: Sink, output: unknown): OutputError | undefined => total(sink, () => add(sink, output))
+
+/** Adds what a node's static edges and joins write when it ends. */
+export const follow = (sink: Sink, node: Node): void => {
+  for (const channel of node.edges) pushSignal(sink, channel, null)
+  for (const channel of node.joins) pushSignal(sink, channel, node.name)
+}
+
+/** Adds what a router's result leads to: node names, labels of its target map, sends, or a list of these. */
+export const addRoute = (
+  sink: Sink,
+  targets: ReadonlyMap<string, string> | undefined,
+  result: unknown
+): OutputError | undefined =>
+  total(sink, () => {
+    for (const item of Array.isArray(result) ? result : [result]) {
+      if (isSend(item)) {
+        if (targets !== undefined && !hasValue(targets, item.node)) {
+          throw new UnknownNode({ node: item.node, from: sink.from, reason: "NotATarget" })
+        }
+        addSend(sink, item)
+        continue
+      }
+      if (typeof item !== "string") throw new UnknownNode({ node: String(item), from: sink.from, reason: "NoDestination" })
+      const name = targets === undefined ? item : targets.get(item)
+      if (name === undefined) throw new UnknownNode({ node: item, from: sink.from, reason: "NotATarget" })
+      addGoto(sink, name)
+    }
+  })
+
+const hasValue = (targets: ReadonlyMap<string, string>, node: string) => {
+  for (const name of targets.values()) if (name === node) return true
+  return false
+}
+
+/** The writes of a run's input: known input channels only, by name. */
+export const collectInput = (sink: Sink, input: Record<string, unknown>): OutputError | undefined =>
+  total(sink, () => addUpdate(sink, input))
+
+/** Tells whether a command that left a subgraph is meant for the graph of this name. */
+export const addresses = (command: Command, graph: string): boolean =>
+  command.graph === PARENT || command.graph === graph

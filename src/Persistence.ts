@@ -1,0 +1,284 @@
+/**
+ * How a run's checkpoints and pending writes become durable (`semantics.md` 3.8).
+ *
+ * - `sync`: a checkpoint is saved before the next superstep starts.
+ * - `async`: saves are encoded at once and written in the background, in order; several may share a transaction. A
+ *   failure ends the run at the next save, at the latest at its end.
+ * - `exit`: one checkpoint is saved when the run ends, for whatever reason.
+ *
+ * Answers and results of activities are durable before the node goes on (`putNow`), except with `exit`, where a crash
+ * loses the whole run and repeats it.
+ */
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Runtime from "effect/Runtime"
+import { type Address, INTERRUPT, type PendingWrite, type Source, type ThreadStatus } from "./Checkpoint.js"
+import type { Checkpointer, Commit, Lineage, Staged } from "./Checkpointer.js"
+import type { CheckpointerError, InvalidUpdate, ThreadConflict } from "./GraphError.js"
+import type { Journal, Mirror } from "./Journal.js"
+import type { Run } from "./Run.js"
+import type { TaskState } from "./TaskState.js"
+
+type Service = Context.Tag.Service<typeof Checkpointer>
+
+/** What can go wrong with a save. */
+export type SaveError = CheckpointerError | ThreadConflict | InvalidUpdate
+
+/** A checkpoint to be saved. */
+export interface Save {
+  readonly source: Source
+  readonly ran: ReadonlyArray<string>
+  readonly results: Commit["results"]
+  readonly status?: ThreadStatus | undefined
+}
+
+/** Where a run's branch ends in storage. */
+export interface Position {
+  readonly head: number
+  readonly parent: Commit["parent"]
+  readonly grandparent: Commit["parent"]
+  readonly lineage: Lineage | undefined
+}
+
+const MAX_QUEUED = 64
+
+const NO_RESULTS: Commit["results"] = []
+
+/** The saves of one run, in one namespace. */
+export class Persistence {
+  private head: number
+  private parent: Commit["parent"]
+  private lineage: Lineage | undefined
+  /** With `exit`: the newest checkpoint and the pending writes of its tasks, saved when the run ends. */
+  private held: { readonly save: Save; readonly seq: number } | undefined
+  private heldWrites: Array<PendingWrite> = []
+  private queue: Array<Staged | { readonly seq: number; readonly writes: ReadonlyArray<PendingWrite> }> = []
+  private draining = false
+  private failure: Exit.Exit<void, CheckpointerError | ThreadConflict> | undefined
+  private waiters: Array<() => void> = []
+  /** The parent of the newest checkpoint. */
+  parentOfCurrent: Commit["parent"]
+
+  constructor(
+    private readonly run: Run,
+    private readonly storage: Service,
+    private readonly address: Address,
+    private readonly journal: Journal,
+    private readonly mirror: Mirror,
+    position: Position
+  ) {
+    this.head = position.head
+    this.parent = position.parent
+    this.lineage = position.lineage
+    this.parentOfCurrent = position.grandparent
+  }
+
+  /** The greatest number given to a checkpoint of the namespace. */
+  get last(): number {
+    return Math.max(this.head, this.run.seq)
+  }
+
+  /** Makes the run's current state its newest checkpoint. */
+  commit(save: Save): Effect.Effect<void, SaveError> {
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => this.commitAt(now, save))
+  }
+
+  private commitAt(now: number, save: Save): Effect.Effect<void, SaveError> {
+    const { run } = this
+    run.seq = this.last + 1
+    run.created = now
+    run.ran = save.ran
+    if (run.tree.durability === "exit") {
+      this.held = { save, seq: run.seq }
+      this.heldWrites = []
+      run.step++
+      return Effect.void
+    }
+    const commit = this.build(save)
+    if (Either.isLeft(commit)) return Effect.fail(commit.left)
+    run.step++
+    if (run.tree.durability === "async") return this.enqueueCommit(commit.right)
+    return Effect.map(this.storage.commit(commit.right), (lineage) => this.moved(commit.right, lineage))
+  }
+
+  private build(save: Save): Either.Either<Commit, InvalidUpdate> {
+    const { mirror, run } = this
+    const changes = this.journal.drain()
+    if (Either.isLeft(changes)) return Either.left(changes.left)
+    mirror.apply(changes.right)
+    return Either.right({
+      address: this.address,
+      expectedHead: this.head,
+      seq: run.seq,
+      parent: this.parent,
+      lineage: this.lineage,
+      step: run.step,
+      source: save.source,
+      created: run.created,
+      version: run.channels.version,
+      resumedAt: run.resumedAt,
+      changes: changes.right,
+      whole: () => mirror.whole(),
+      seen: seenOf(run),
+      ran: save.ran,
+      results: save.results,
+      graph: run.topology.identity,
+      parents: run.parents,
+      metadata: run.tree.metadata,
+      status: save.status,
+      fence: run.tree.fence
+    })
+  }
+
+  private moved(commit: Commit, lineage: Lineage): void {
+    this.head = commit.seq
+    this.parentOfCurrent = this.parent
+    this.parent = { seq: commit.seq, id: this.run.checkpointId }
+    this.lineage = lineage
+  }
+
+  /** Saves pending writes of the current checkpoint as the durability says. */
+  put(writes: ReadonlyArray<PendingWrite>): Effect.Effect<void, SaveError> {
+    if (writes.length === 0) return Effect.void
+    switch (this.run.tree.durability) {
+      case "exit":
+        this.hold(writes)
+        return Effect.void
+      case "async":
+        return this.enqueue({ seq: this.run.seq, writes })
+      case "sync":
+        return this.storage.putWrites(this.address, this.run.seq, writes, this.run.tree.fence)
+    }
+  }
+
+  private hold(writes: ReadonlyArray<PendingWrite>): void {
+    for (const write of writes) {
+      const same = (held: PendingWrite) =>
+        held.task === write.task && held.channel === write.channel && held.index === write.index
+      this.heldWrites = this.heldWrites.filter((held) => !same(held))
+      this.heldWrites.push(write)
+    }
+  }
+
+  /** Saves pending writes of the current checkpoint before it returns. */
+  putNow(writes: ReadonlyArray<PendingWrite>): Effect.Effect<void, CheckpointerError | ThreadConflict> {
+    if (this.run.tree.durability === "exit" && this.run.seq !== this.head) {
+      this.hold(writes)
+      return Effect.void
+    }
+    return Effect.zipRight(
+      this.settled(),
+      Effect.suspend(() => this.storage.putWrites(this.address, this.run.seq, writes, this.run.tree.fence))
+    )
+  }
+
+  /** Forgets pending writes of tasks of the current checkpoint. */
+  drop(tasks: ReadonlyArray<string>): Effect.Effect<void, SaveError> {
+    this.heldWrites = this.heldWrites.filter((write) => !tasks.includes(write.task))
+    if (this.run.seq !== this.head) return Effect.void
+    return Effect.zipRight(
+      this.settled(),
+      Effect.suspend(() => this.storage.dropWrites(this.address, this.run.seq, tasks))
+    )
+  }
+
+  /** Takes answers of a task back that turned out to be invalid: its pause stays pending. */
+  dropAnswers(task: TaskState): Effect.Effect<void, SaveError> {
+    for (const { id } of task.asked) this.run.tree.answers.delete(id)
+    const kept = [...task.saved.map(task.callRow), ...(task.asked.length === 0 ? [] : [task.row(INTERRUPT, 0, task.asked)])]
+    return Effect.zipRight(this.drop([task.key]), Effect.suspend(() => this.put(kept)))
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // async
+  // -------------------------------------------------------------------------------------------------------------------
+
+  private enqueueCommit(commit: Commit): Effect.Effect<void, SaveError> {
+    return Effect.flatMap(this.storage.stage(commit), (staged) => {
+      this.moved(commit, staged.lineage)
+      return this.enqueue(staged)
+    })
+  }
+
+  private enqueue(item: (typeof this.queue)[number]): Effect.Effect<void, CheckpointerError | ThreadConflict> {
+    if (this.failure !== undefined) return this.failure
+    this.queue.push(item)
+    if (!this.draining) this.startDrain()
+    return this.queue.length < MAX_QUEUED ? Effect.void : this.settled()
+  }
+
+  private startDrain(): void {
+    this.draining = true
+    const fiber = Runtime.runFork(this.run.runtime, Effect.zipRight(Effect.yieldNow(), this.drain()))
+    fiber.addObserver((exit) => {
+      if (Exit.isFailure(exit)) this.failure = exit
+      this.draining = false
+      const waiters = this.waiters
+      this.waiters = []
+      for (const wake of waiters) wake()
+    })
+  }
+
+  private readonly drain = Effect.fnUntraced(function* (this: Persistence) {
+    while (this.queue.length > 0) {
+      const batch = this.queue
+      this.queue = []
+      let commits: Array<Staged> = []
+      for (const item of batch) {
+        if ("append" in item) {
+          commits.push(item)
+          continue
+        }
+        if (commits.length > 0) yield* this.storage.write(commits)
+        commits = []
+        yield* this.storage.putWrites(this.address, item.seq, item.writes, this.run.tree.fence)
+      }
+      if (commits.length > 0) yield* this.storage.write(commits)
+    }
+  })
+
+  /** Waits until all background saves are written; fails as they did. */
+  private settled(): Effect.Effect<void, CheckpointerError | ThreadConflict> {
+    const wait = this.draining
+      ? Effect.async<void>((resume) => {
+          this.waiters.push(() => resume(Effect.void))
+        })
+      : Effect.void
+    return Effect.zipRight(wait, Effect.suspend(() => this.failure ?? Effect.void))
+  }
+
+  /** Writes what is not written yet; runs when the run ends, for whatever reason. */
+  close(status: ThreadStatus): Effect.Effect<void, SaveError> {
+    if (this.run.tree.durability !== "exit") return this.settled()
+    const { held, heldWrites } = this
+    this.held = undefined
+    if (held === undefined) {
+      if (heldWrites.length === 0) return Effect.void
+      return this.storage.putWrites(this.address, this.run.seq, heldWrites, this.run.tree.fence)
+    }
+    this.run.step--
+    const commit = this.build({ ...held.save, results: NO_RESULTS, status })
+    this.run.step++
+    if (Either.isLeft(commit)) return Effect.fail(commit.left)
+    return Effect.map(this.storage.commit({ ...commit.right, writes: heldWrites }), (lineage) =>
+      this.moved(commit.right, lineage)
+    )
+  }
+}
+
+const seenOf = (run: Run): Commit["seen"] => {
+  if (run.seen.size === 0) return NO_SEEN
+  const seen: Array<readonly [string, string, number]> = []
+  for (const [node, channels] of run.seen) {
+    for (const [channel, version] of channels) {
+      if (!run.channels.live.has(channel) || run.channels.versionOf(channel) > version) continue
+      seen.push([run.topology.nodes[node]!.name, run.channels.specs[channel]!.name, version])
+    }
+  }
+  return seen
+}
+
+const NO_SEEN: Commit["seen"] = []

@@ -1,0 +1,159 @@
+/**
+ * The mutable state of one run of one graph: where it stands, what it holds, who it tells.
+ *
+ * A run belongs to a tree: the root run and the runs of its subgraphs share a thread, answers, options and a stream.
+ */
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Runtime from "effect/Runtime"
+import type { Algo, Seen, TaskPlan } from "./Algo.js"
+import { ChannelTable, type Snapshot } from "./Channels.js"
+import { type Json, makeId, type PendingWrite, type Source } from "./Checkpoint.js"
+import type { Checkpointer } from "./Checkpointer.js"
+import type { PendingInterrupt } from "./GraphError.js"
+import type { GraphEvent } from "./GraphEvent.js"
+import type { Journal } from "./Journal.js"
+import type { Persistence } from "./Persistence.js"
+import type { Step } from "./Step.js"
+import type { TaskState } from "./TaskState.js"
+import type { Topology } from "./Topology.js"
+
+/** When saves happen: before the next superstep, in the background, or once at the end. */
+export type Durability = "sync" | "async" | "exit"
+
+/** Where events go. `offer` waits while the reader's buffer is full. */
+export interface Sink {
+  readonly values: boolean
+  readonly updates: boolean
+  readonly custom: boolean
+  readonly tasks: boolean
+  readonly checkpoints: boolean
+  /** Whether events of nested runs are wanted. */
+  readonly subgraphs: boolean
+  readonly offer: (events: ReadonlyArray<GraphEvent>) => Effect.Effect<void>
+}
+
+/** A request to stop at the end of the running superstep. */
+export interface Control {
+  drain: string | undefined
+}
+
+/** What all runs of one call share. */
+export interface Tree {
+  readonly thread: string | undefined
+  readonly checkpointer: Context.Tag.Service<Checkpointer> | undefined
+  readonly durability: Durability
+  readonly recursionLimit: number
+  readonly concurrency: number
+  readonly metadata: Readonly<Record<string, Json>>
+  readonly fence: number | undefined
+  readonly control: Control
+  readonly sink: Sink | undefined
+  /** Answers by interrupt id: saved ones and those that this call brings. */
+  readonly answers: Map<string, { readonly value: Json }>
+  /** Set while the root replays an old checkpoint: subgraphs go back to what they were before it. */
+  readonly replayedFrom: number | undefined
+}
+
+/** What was saved for the tasks of the current checkpoint, by task. */
+export interface SavedTask {
+  readonly rows: ReadonlyArray<PendingWrite>
+}
+
+/** Where a run stops before or after nodes. */
+export type Breakpoints = ReadonlySet<string> | "*"
+
+export class Run {
+  readonly channels: ChannelTable
+  seen: Seen = new Map()
+  /** The number that the next checkpoint gets. */
+  step = -1
+  /** Supersteps that this call has run. */
+  steps = 0
+  /** The checkpoint that the coming superstep starts from. */
+  seq = 0
+  created = 0
+  resumedAt = 0
+  /** Channels updated by the last superstep; unknown after a load. */
+  updated: ReadonlyArray<number> | undefined = undefined
+  /** Tasks of the coming superstep, as far as they are planned. */
+  next: ReadonlyArray<TaskPlan> = []
+  tasks: ReadonlyArray<TaskState> = []
+  /** The superstep that runs, or ran last. */
+  current: Step | undefined = undefined
+  saved: ReadonlyMap<string, SavedTask> = new Map()
+  /** Nodes of the superstep that made the current checkpoint. */
+  ran: ReadonlyArray<string> = []
+  /** Why the current checkpoint was made. */
+  source: Source = "input"
+  /** The checkpoint this run was loaded from: its tasks may have saved subgraph runs. */
+  loadedSeq = 0
+  persistence: Persistence | undefined = undefined
+  journal: Journal | undefined = undefined
+  private buffer: Array<GraphEvent> = []
+  private idOf: { seq: number; created: number; id: string } | undefined
+
+  constructor(
+    readonly tree: Tree,
+    readonly topology: Topology,
+    readonly algo: Algo.Service,
+    readonly runtime: Runtime.Runtime<any>,
+    /** Where its checkpoints are kept; `""` at the root. */
+    readonly namespace: string,
+    /** The subgraph tasks that lead to it. */
+    readonly path: ReadonlyArray<string>,
+    readonly parents: Readonly<Record<string, string>>,
+    snapshots: Iterable<Snapshot>
+  ) {
+    this.channels = new ChannelTable(topology.channels, snapshots)
+  }
+
+  get limit(): number {
+    return this.tree.recursionLimit
+  }
+
+  /** The id of the checkpoint that the coming superstep starts from. */
+  get checkpointId(): string {
+    if (this.idOf === undefined || this.idOf.seq !== this.seq || this.idOf.created !== this.created) {
+      this.idOf = { seq: this.seq, created: this.created, id: makeId(this.seq, this.created) }
+    }
+    return this.idOf.id
+  }
+
+  /** Where this run's events go, if anybody wants them. */
+  get sink(): Sink | undefined {
+    const { sink } = this.tree
+    return sink === undefined || (this.path.length > 0 && !sink.subgraphs) ? undefined : sink
+  }
+
+  /** Keeps an event for the next `flush`. */
+  push(event: GraphEvent): void {
+    this.buffer.push(event)
+  }
+
+  /** Hands events to the reader; waits while its buffer is full. */
+  flush(): Effect.Effect<void> {
+    if (this.buffer.length === 0) return Effect.void
+    const events = this.buffer
+    this.buffer = []
+    return this.tree.sink!.offer(events)
+  }
+
+  /** A node's own event: delivered at once, after what happened before it. */
+  emitCustom(task: TaskState, value: unknown): Effect.Effect<void> {
+    const { sink } = this
+    if (sink === undefined || !sink.custom) return Effect.void
+    this.push({ _tag: "Custom", namespace: this.path, step: this.step, node: task.node.name, task: task.id, value })
+    return this.flush()
+  }
+
+  /** The values of the graph's output channels. */
+  output(): Record<string, unknown> {
+    return this.channels.read(this.topology.output)
+  }
+
+  /** Questions that wait at the current superstep. */
+  pending(): ReadonlyArray<PendingInterrupt> {
+    return this.tasks.flatMap((task) => (task.status === "paused" ? task.asked : []))
+  }
+}

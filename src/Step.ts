@@ -1,0 +1,252 @@
+/**
+ * The tasks of one superstep, from their launch to the last one's end.
+ *
+ * Every task has a fiber of its own, started at once: one that needs no waiting has ended when the launch returns, and
+ * nothing is awaited. A pause lets siblings finish; a failure interrupts them and waits for their finalizers. What has
+ * finished while others run is saved as it finishes; what is left at the end goes into the barrier's own transaction.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Runtime from "effect/Runtime"
+import { attempt, finish } from "./Attempt.js"
+import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
+import { command } from "./Command.js"
+import { encodeWrites } from "./Entry.js"
+import * as Events from "./Events.js"
+import { InvalidUpdate, NodeCancelled } from "./GraphError.js"
+import { NotJson, stringify } from "./internal/json.js"
+import { addresses, ParentCommand } from "./Output.js"
+import type { SaveError } from "./Persistence.js"
+import type { Run } from "./Run.js"
+import { Task } from "./Task.js"
+import { TaskState } from "./TaskState.js"
+
+/** Index of the first error handler among a step's push tasks: handlers are folded after them. */
+const HANDLERS = 90_000_000
+
+export class Step {
+  readonly tasks: Array<TaskState>
+  private readonly queue: Array<TaskState>
+  private readonly running = new Set<TaskState>()
+  private readonly toHandle: Array<TaskState> = []
+  private wake: (() => void) | undefined
+  /** Tasks have ended since their rows were last asked for. */
+  private news = false
+  /** The first task that failed for good. */
+  failed: TaskState | undefined
+  /** A command that leaves the graph. */
+  escaped: ParentCommand | undefined
+
+  constructor(
+    readonly run: Run,
+    tasks: ReadonlyArray<TaskState>
+  ) {
+    this.tasks = tasks.slice()
+    this.queue = tasks.filter((task) => task.status === "planned")
+    for (const task of tasks) {
+      if (task.status === "handled") this.queue.push(this.handlerOf(task, task.failure!))
+    }
+  }
+
+  /** Starts tasks as far as the concurrency limit allows. */
+  launch(): void {
+    const limit = this.run.tree.concurrency
+    let next = 0
+    while (next < this.queue.length && this.running.size < limit && this.failed === undefined) {
+      this.start(this.queue[next++]!, undefined)
+    }
+    this.queue.splice(0, next)
+  }
+
+  private start(task: TaskState, effect: Effect.Effect<void, unknown, any> | undefined): void {
+    const { runtime } = this.run
+    task.status = "running"
+    this.running.add(task)
+    const fiber = Runtime.runFork(
+      Runtime.make({
+        context: Context.add(runtime.context, Task, task.view),
+        runtimeFlags: runtime.runtimeFlags,
+        fiberRefs: runtime.fiberRefs
+      })
+    )(effect ?? attempt(task))
+    task.fiber = fiber
+    const exit = fiber.unsafePoll()
+    if (exit !== null) this.settle(task, exit)
+    else fiber.addObserver((exit) => this.settle(task, exit))
+  }
+
+  private settle(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
+    this.running.delete(task)
+    task.fiber = undefined
+    if (Exit.isFailure(exit) && !task.paused) {
+      const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+      if (failure instanceof ParentCommand && failure.escaped && addresses(failure.command, this.run.topology.identity.name)) {
+        return this.start(task, finish(task, command({ update: failure.command.update, goto: failure.command.goto })))
+      }
+    }
+    task.open = false
+    this.classify(task, exit)
+    task.unsaved = true
+    this.news = true
+    Events.ended(this.run, task)
+    this.wake?.()
+  }
+
+  private classify(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
+    if (task.paused) {
+      task.writes = []
+      if (task.invalidAnswer !== undefined) this.fail(task, Cause.fail(task.invalidAnswer))
+      else task.status = "paused"
+      return
+    }
+    if (Exit.isSuccess(exit)) {
+      task.status = "done"
+      return
+    }
+    task.writes = []
+    if (this.failed !== undefined && Cause.isInterrupted(exit.cause)) {
+      task.status = "cancelled"
+      return
+    }
+    const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+    if (failure instanceof ParentCommand) {
+      task.status = "cancelled"
+      this.escaped ??= new ParentCommand(failure.command, true)
+      return
+    }
+    const cause = Cause.isInterruptedOnly(exit.cause)
+      ? Cause.fail(new NodeCancelled({ node: task.node.name, step: this.run.step }))
+      : exit.cause
+    if (task.node.errorHandler === undefined) return this.fail(task, cause)
+    task.status = "handled"
+    task.failure = cause
+    this.toHandle.push(task)
+  }
+
+  private fail(task: TaskState, cause: Cause.Cause<unknown>): void {
+    task.status = "failed"
+    task.failure = cause
+    if (this.failed !== undefined) return
+    this.failed = task
+    for (const sibling of this.running) sibling.fiber?.unsafeInterruptAsFork(sibling.fiber.id())
+  }
+
+  private handlerOf(task: TaskState, cause: Cause.Cause<unknown>): TaskState {
+    const { nodes } = this.run.topology
+    const plan = { node: nodes[task.node.errorHandler!]!, send: undefined, index: HANDLERS + this.tasks.length }
+    const handler = new TaskState(this.run, plan, { error: Cause.squash(cause), state: task.input, node: task.node.name })
+    this.tasks.push(handler)
+    return handler
+  }
+
+  /** True while something runs or waits to run. */
+  get busy(): boolean {
+    return this.running.size > 0 || (this.failed === undefined && (this.queue.length > 0 || this.toHandle.length > 0))
+  }
+
+  /** True when there is nothing to do until a task ends. */
+  get waits(): boolean {
+    return this.running.size > 0 && this.toHandle.length === 0 && !this.news
+  }
+
+  /** Waits until a task ends. */
+  readonly wait = Effect.async<void>((resume) => {
+    this.wake = () => {
+      this.wake = undefined
+      resume(Effect.void)
+    }
+  })
+
+  /** Makes failures durable and queues their handlers. */
+  readonly queueHandlers = Effect.fnUntraced(function* (this: Step) {
+    for (const task of this.toHandle.splice(0)) {
+      const { persistence } = this.run
+      task.unsaved = false
+      if (persistence !== undefined) yield* persistence.putNow([errorRow(task)])
+      this.queue.push(this.handlerOf(task, task.failure!))
+    }
+  })
+
+  /** True when a failure waits for its handler. */
+  get hasHandlers(): boolean {
+    return this.toHandle.length > 0
+  }
+
+  /** Rows of what has ended and is not saved yet. */
+  unsavedRows(): Array<PendingWrite> {
+    const rows: Array<PendingWrite> = []
+    this.news = false
+    for (const task of this.tasks) {
+      if (!task.unsaved) continue
+      task.unsaved = false
+      for (const row of rowsOf(task)) rows.push(row)
+    }
+    return rows
+  }
+
+  /** Interrupts what still runs; for a run that is stopped from outside. */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() =>
+    Fiber.interruptAll(Array.from(this.running, (task) => task.fiber!))
+  )
+}
+
+/** Runs the tasks of a superstep to their ends. */
+export const runTasks = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
+  const { run } = step
+  if (run.sink !== undefined) yield* run.flush()
+  step.launch()
+  while (step.busy) {
+    if (run.sink !== undefined) yield* run.flush()
+    const rows = step.unsavedRows()
+    if (run.persistence !== undefined) yield* run.persistence.put(rows)
+    if (step.hasHandlers) yield* step.queueHandlers()
+    step.launch()
+    if (step.waits) yield* step.wait
+  }
+  if (run.sink !== undefined) yield* run.flush()
+}) as (step: Step) => Effect.Effect<void, SaveError>
+
+const rowsOf = (task: TaskState): ReadonlyArray<PendingWrite> => {
+  switch (task.status) {
+    case "done":
+      return [{ ...task.row(RESULT, 0, null), value: encodeWrites(task.run, task.writes) }]
+    case "paused":
+      return [...task.failures.map(task.callRow), ...interruptRow(task)]
+    case "failed":
+    case "handled":
+      return [errorRow(task)]
+    default:
+      return []
+  }
+}
+
+const interruptRow = (task: TaskState): ReadonlyArray<PendingWrite> =>
+  task.asked.length === 0 ? [] : [task.row(INTERRUPT, 0, task.asked)]
+
+const errorRow = (task: TaskState): PendingWrite => {
+  const error = Cause.squash(task.failure!)
+  const name = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : undefined
+  const message = error instanceof Error ? error.message : String(error)
+  return task.row(ERROR, 0, { name: name ?? (error instanceof Error ? error.name : "Error"), message })
+}
+
+/** What keeps a pause's question from being saved, if anything. */
+export const unsayable = (task: TaskState): InvalidUpdate | undefined => {
+  try {
+    for (const { value } of task.asked) stringify(value)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof NotJson)) throw error
+    return new InvalidUpdate({
+      reason: "NotEncodable",
+      node: task.node.name,
+      path: error.path,
+      detail: `the question of an interrupt can't be saved: ${error.message}`
+    })
+  }
+}
+

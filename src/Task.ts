@@ -1,0 +1,110 @@
+/**
+ * What a running node may ask of the engine.
+ *
+ * `Task` is one tag in a node's requirements; the engine provides it and subtracts it from the graph's. It is never a
+ * FiberRef: bounded `forEach` reuses fibers and would leak it from task to task.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { Json } from "./Checkpoint.js"
+import type { GraphInterrupt, PendingInterrupt, StorageError } from "./GraphError.js"
+
+/** The task a node runs as. */
+export interface TaskContext {
+  /** Stable over replays of the same checkpoint. */
+  readonly id: string
+  readonly node: string
+  readonly graph: string
+  readonly step: number
+  /** Counts from 1; greater when a retry policy repeats the node. */
+  readonly attempt: number
+  /** When the first attempt began: milliseconds since the epoch. */
+  readonly firstAttempt: number
+  readonly thread: string | undefined
+  readonly checkpoint: string | undefined
+  /** Namespaces of the enclosing subgraphs' tasks, outermost first; empty at the root. */
+  readonly namespace: ReadonlyArray<string>
+  /** Supersteps that may still run after this one. */
+  readonly remainingSteps: number
+  /** True in the last superstep that `recursionLimit` allows. */
+  readonly isLastStep: boolean
+  /** @internal */
+  readonly frame: Frame
+}
+
+/** The running task, provided by the engine. */
+export class Task extends Context.Tag("effect-pregel/Task")<Task, TaskContext>() {}
+
+/** A saved call of an activity. */
+export interface SavedCall {
+  readonly name: string
+  readonly hash: string
+  /** Calls of the activity with this input before this one. */
+  readonly occurrence: number
+  /** Calls of the activity before this one, of any input. */
+  readonly ordinal: number
+  readonly failed: boolean
+  readonly value: Json
+}
+
+/**
+ * The mutable part of a task: counters of this attempt, answers, pauses, saved activity results. Only the engine's own
+ * modules touch it.
+ *
+ * @internal
+ */
+export interface Frame {
+  /** False once the task has ended: late events and writes of stray fibers are dropped. */
+  open: boolean
+  /** Interrupts asked so far in this attempt: their positions identify them over replays. */
+  interrupts: number
+  /** Subgraph runs started so far in this attempt. */
+  children: number
+  /** Set by a pause: the task ends as paused, whatever its effect does. */
+  paused: boolean
+  /** Questions without answer; none for a static breakpoint of a nested run. */
+  readonly asked: Array<PendingInterrupt>
+  /** Set by an answer that does not decode: the run fails with it and the pause stays. */
+  invalidAnswer: unknown
+  /** Calls of activities in this attempt: by name, and by name and input. */
+  readonly calls: Map<string, number>
+  readonly inFlight: Map<string, number>
+  readonly saved: ReadonlyArray<SavedCall>
+  readonly claimed: Set<SavedCall>
+  /** Failures of activities in this attempt: saved only if the task pauses after all. */
+  readonly failures: Array<SavedCall>
+  /** The id of the interrupt at a position. */
+  readonly interruptId: (position: string) => string
+  readonly answerTo: (id: string) => { readonly value: Json } | undefined
+  /** Called when the task pauses: the engine makes sure that its effect ends. */
+  readonly onPause: () => void
+  /** Makes an activity's result durable. */
+  readonly save: (call: SavedCall) => Effect.Effect<void, StorageError>
+  readonly emit: (value: unknown) => Effect.Effect<void>
+  readonly heartbeat: () => void
+  /** The run the task belongs to; a nested run inherits from it. */
+  readonly run: unknown
+}
+
+/** The context of the running task. */
+export const current: Effect.Effect<TaskContext, never, Task> = Task
+
+/**
+ * Emits a custom event to the run's stream; it is delivered at once and waits while the stream's buffer is full.
+ *
+ * Does nothing when nobody listens to custom events, or after the task has ended.
+ */
+export const emit = (value: unknown): Effect.Effect<void, never, Task> =>
+  Effect.flatMap(Task, ({ frame }) => (frame.open ? frame.emit(value) : Effect.void))
+
+/** Tells the engine that the task makes progress: restarts its idle timeout. */
+export const heartbeat: Effect.Effect<void, never, Task> = Effect.map(Task, ({ frame }) => frame.heartbeat())
+
+/** Supersteps that may still run after this one. */
+export const remainingSteps: Effect.Effect<number, never, Task> = Effect.map(Task, (task) => task.remainingSteps)
+
+/** A pause that a nested run raised, handed on to the enclosing task. @internal */
+export const adoptPause = (frame: Frame, pause: GraphInterrupt): void => {
+  for (const interrupt of pause.interrupts) frame.asked.push(interrupt)
+  frame.onPause()
+}
