@@ -244,13 +244,19 @@ const encodeAddress = ({ namespace, thread }: Address): Address => ({
 /** Keeps the numbers that a driver gave to graphs. */
 const makeGraphs = (encoded: Encoded) => {
   const ids = new Map<string, number>()
+  let last: { readonly graph: GraphIdentity; readonly id: number } | undefined
   const graphs = new Map<number, GraphIdentity>()
   const remember = (id: number, graph: GraphIdentity) => {
     ids.set(JSON.stringify([graph.name, graph.fingerprint]), id)
     graphs.set(id, graph)
   }
   return {
-    known: ({ fingerprint, name }: GraphIdentity): number | undefined => ids.get(JSON.stringify([name, fingerprint])),
+    known: (graph: GraphIdentity): number | undefined => {
+      if (last?.graph === graph) return last.id
+      const id = ids.get(JSON.stringify([graph.name, graph.fingerprint]))
+      if (id !== undefined) last = { graph, id }
+      return id
+    },
     idOf: ({ fingerprint, name }: GraphIdentity) =>
       Effect.tap(encoded.graphId({ name: encodeName(name), fingerprint: encodeName(fingerprint) }), (id) =>
         Effect.sync(() => remember(id, { name, fingerprint }))

@@ -1,7 +1,12 @@
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Change } from "../src/Checkpoint.js"
 import { Checkpointer, type Commit, type Lineage, layerMemory } from "../src/Checkpointer.js"
+import { modelProperty } from "../src/CheckpointerSuite.js"
+import * as SqlCheckpointer from "../src/SqlCheckpointer.js"
+import * as SqliteCheckpointer from "../src/SqliteCheckpointer.js"
 
 const address = { thread: "t", namespace: "" }
 
@@ -39,6 +44,26 @@ const set = (channel: string, version: number, value: unknown): Change => ({
   version,
   text: JSON.stringify(value)
 })
+
+it.effect(
+  "sqlite agrees with a plain model",
+  () =>
+    modelProperty(assert.deepStrictEqual, 60).pipe(Effect.provide(SqliteCheckpointer.layer({ filename: ":memory:" }))),
+  60_000
+)
+it.effect(
+  "sqlite over a client agrees with a plain model",
+  () =>
+    modelProperty(assert.deepStrictEqual, 30).pipe(
+      Effect.provide(Layer.provide(SqlCheckpointer.layer(), SqliteClient.layer({ filename: ":memory:" })))
+    ),
+  60_000
+)
+it.effect(
+  "agrees with a plain model over random forks, gaps, resets and reloads",
+  () => modelProperty(assert.deepStrictEqual, 300).pipe(Effect.provide(layerMemory)),
+  60_000
+)
 
 it.layer(layerMemory)("Checkpointer", (it) => {
   it.effect("reads back what a loop committed", () =>

@@ -131,7 +131,7 @@ export const fold = (row: Row, parent: State | undefined): State => {
   if (row.base === row.seq) {
     const cells = new Map<string, Cell>()
     setCells(row, cells)
-    const inherited = { graph: g ?? wrong(row.seq, "no graph"), seen: e ?? [], parents: q ?? [], metadata: m ?? [] }
+    const inherited = { graph: g ?? 1, seen: e ?? [], parents: q ?? [], metadata: m ?? [] }
     return { row, base: row.seq, cells, ...inherited, size: row.length, since: 0 }
   }
   if (parent === undefined || parent.row.seq !== row.parent?.seq) {

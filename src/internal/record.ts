@@ -30,8 +30,17 @@ export interface Ancestry {
 /** No run before. */
 export const ROOT: Ancestry = { block: 0, ranges: [] }
 
+/** What a row shares with its parent unless it says otherwise. */
+export interface Inherited {
+  readonly graph: number
+  /** JSON texts. */
+  readonly seen: string
+  readonly parents: string
+  readonly metadata: string
+}
+
 /** What a writer remembers of the branch it extends. */
-export interface Line {
+export interface Line extends Inherited {
   readonly seq: number
   readonly created: number
   /** First row of the run; `0` for the first run of a namespace. */
@@ -45,11 +54,6 @@ export interface Line {
   readonly since: number
   /** First row of each append channel's items. */
   readonly starts: ReadonlyMap<string, number>
-  readonly graph: number
-  /** JSON texts of what rows inherit. */
-  readonly seen: string
-  readonly parents: string
-  readonly metadata: string
 }
 
 /** A row as it is stored. */
@@ -128,7 +132,25 @@ export interface Encoded extends Texts {
   readonly line: Line
 }
 
-const pair = (name: string, text: string): string => `${JSON.stringify(name)},${text}`
+const quoted = new Map<string, string>()
+
+/** The JSON text of a name. Names of channels and nodes come back in every row. */
+const quote = (name: string): string => {
+  const known = quoted.get(name)
+  if (known !== undefined) return known
+  if (quoted.size >= 1000) quoted.clear()
+  const text = JSON.stringify(name)
+  quoted.set(name, text)
+  return text
+}
+
+const quoteAll = (names: ReadonlyArray<string>): string => {
+  let text = ""
+  for (const name of names) text += `${text && ","}${quote(name)}`
+  return text
+}
+
+const pair = (name: string, text: string): string => `${quote(name)},${text}`
 
 /** Collects the channels of a row by version: those of the newest need not repeat it. */
 class Channels {
@@ -141,7 +163,7 @@ class Channels {
   constructor(private readonly version: number) {}
 
   set(name: string, version: number, text: string | undefined) {
-    if (text === undefined) this.undef += `${this.undef && ","}${JSON.stringify(name)},${version}`
+    if (text === undefined) this.undef += `${this.undef && ","}${quote(name)},${version}`
     else if (version === this.version) {
       this.current += `${this.current && ","}${pair(name, text)}`
       this.names.push(name)
@@ -150,7 +172,7 @@ class Channels {
 
   list(name: string, version: number, start: number, length: number) {
     const tail = version === this.version ? "" : `,${version}`
-    this.lists += `${this.lists && ","}[${JSON.stringify(name)},${start},${length}${tail}]`
+    this.lists += `${this.lists && ","}[${quote(name)},${start},${length}${tail}]`
   }
 
   get text(): string {
@@ -178,7 +200,7 @@ const resultsText = (commit: Commit, names: ReadonlyArray<string>): string => {
       writes.every(([channel, value], i) => value === undefined && channel === names[i])
     if (!all) {
       for (const [channel, value] of writes) {
-        entry += value === undefined ? `,${JSON.stringify(channel)}` : `,[${pair(channel, value)}]`
+        entry += value === undefined ? `,${quote(channel)}` : `,[${pair(channel, value)}]`
       }
       entry = `[${entry}]`
     }
@@ -194,7 +216,7 @@ const changedText = (commit: Commit, starts: ReadonlyMap<string, number>): strin
     if (change._tag === "Set") channels.set(change.channel, change.version, change.text)
     else if (change._tag === "Append") {
       channels.list(change.channel, change.version, starts.get(change.channel) ?? commit.seq, change.length)
-    } else dropped += `${dropped && ","}${JSON.stringify(change.channel)}`
+    } else dropped += `${dropped && ","}${quote(change.channel)}`
   }
   const text = `${channels.text}${resultsText(commit, channels.names)}`
   return dropped === "" ? text : `${text},"x":[${dropped}]`
@@ -270,7 +292,7 @@ const headText = (commit: Commit, place: ReturnType<typeof placeOf>): string => 
   if (commit.resumedAt !== 0) text += `,"z":${commit.resumedAt}`
   if (place.starts) text += `,"a":[${place.before.block},${place.before.ranges.flat().join(",")}]`.replace(",]", "]")
   else if (place.run !== 0) text += `,"r":${place.run}`
-  if (commit.ran.length > 0) text += `,"n":${JSON.stringify(commit.ran)}`
+  if (commit.ran.length > 0) text += `,"n":[${quoteAll(commit.ran)}]`
   return text
 }
 
@@ -287,42 +309,54 @@ const dataText = (commit: Commit, line: Line | undefined, fields: string): strin
   return seal(`${FORMAT},${commit.created},${elapsed},{${fields.slice(1)}}`, commit.seq)
 }
 
+const NO_STARTS: ReadonlyMap<string, number> = new Map()
+
+/** What differs from the parent's row; a whole row is compared with the usual: graph 1 and nothing else. */
+const inheritedText = ({ graph, metadata, parents, seen }: Inherited, line: Inherited | undefined): string => {
+  let text = ""
+  if (graph !== (line?.graph ?? 1)) text += `,"g":${graph}`
+  if (seen !== (line?.seen ?? "")) text += `,"e":${seen || "[]"}`
+  if (parents !== (line?.parents ?? "")) text += `,"q":${parents || "[]"}`
+  if (metadata !== (line?.metadata ?? "")) text += `,"m":${metadata || "[]"}`
+  return text
+}
+
 /** The row of a commit. `line` is the parent's, `graph` the number of the commit's graph. */
 export const encode = (commit: Commit, line: Line | undefined, graph: number): Encoded => {
   const place = placeOf(commit, line)
-  const starts = nextStarts(commit, line?.starts ?? new Map())
+  const starts = nextStarts(commit, line?.starts ?? NO_STARTS)
   const head = headText(commit, place)
-  const inherited = {
+  const seen = seenText(commit.seen)
+  const parents = recordText(commit.parents)
+  const metadata = recordText(commit.metadata)
+  const inherited = { graph, seen, parents, metadata }
+  // Written out: a spread of so many fields costs more than the rest of this function.
+  const lineOf = (base: number, size: number, since: number): Line => ({
+    seq: commit.seq,
+    created: commit.created,
+    run: place.run,
+    before: place.before,
+    base,
+    size,
+    since,
+    starts,
     graph,
-    seen: seenText(commit.seen),
-    parents: recordText(commit.parents),
-    metadata: recordText(commit.metadata)
-  }
-  const { seq, created } = commit
-  const common = { seq, created, run: place.run, before: place.before, starts, ...inherited }
+    seen,
+    parents,
+    metadata
+  })
   const log = logText(commit)
   const since = (line?.since ?? 0) + roomOf(commit.changes) + head.length
   let size = line?.size ?? 0
   if (line === undefined || since >= size) {
-    let fields = `${head},"g":${graph}${wholeText(commit, commit.whole(), starts)}`
-    if (inherited.seen !== "") fields += `,"e":${inherited.seen}`
-    if (inherited.parents !== "") fields += `,"q":${inherited.parents}`
-    if (inherited.metadata !== "") fields += `,"m":${inherited.metadata}`
+    const fields = head + inheritedText(inherited, undefined) + wholeText(commit, commit.whole(), starts)
     size = fields.length
     if (line === undefined || size <= since) {
-      return { log, data: dataText(commit, line, fields), line: { ...common, base: seq, size, since: 0 } }
+      return { log, data: dataText(commit, line, fields), line: lineOf(commit.seq, size, 0) }
     }
   }
-  let fields = `${head},"b":${line.base}${changedText(commit, starts)}`
-  if (graph !== line.graph) fields += `,"g":${graph}`
-  if (inherited.seen !== line.seen) fields += `,"e":${inherited.seen || "[]"}`
-  if (inherited.parents !== line.parents) fields += `,"q":${inherited.parents || "[]"}`
-  if (inherited.metadata !== line.metadata) fields += `,"m":${inherited.metadata || "[]"}`
-  return {
-    log,
-    data: dataText(commit, line, fields),
-    line: { ...common, base: line.base, size, since: line.since + fields.length }
-  }
+  const fields = `${head},"b":${line.base}${inheritedText(inherited, line)}${changedText(commit, starts)}`
+  return { log, data: dataText(commit, line, fields), line: lineOf(line.base, size, line.since + fields.length) }
 }
 
 // -----------------------------------------------------------------------------
@@ -330,12 +364,15 @@ export const encode = (commit: Commit, line: Line | undefined, graph: number): E
 // -----------------------------------------------------------------------------
 
 const ESCAPE = "\ue000"
+const UNUSUAL = /[^ -~]/
 const UNSAFE = /[\p{Cc}\p{Cs}\ue000]/gu
 const ESCAPED = /\ue000([0-9a-f]{4})/g
 
 /** A name that every storage takes and tells apart: control characters and lone surrogates are written in digits. */
 export const encodeName = (name: string): string =>
-  name.replace(UNSAFE, (unit) => `${ESCAPE}${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  !UNUSUAL.test(name)
+    ? name
+    : name.replace(UNSAFE, (unit) => `${ESCAPE}${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 /** The name that was encoded. */
 export const decodeName = (text: string): string =>

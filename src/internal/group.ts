@@ -1,0 +1,56 @@
+/**
+ * Group commit: what several fibers append at the same time shares one transaction, and so one flush to the disk.
+ */
+import * as Effect from "effect/Effect"
+import type { Append, Encoded } from "../CheckpointDriver.js"
+import type { CheckpointerError } from "../GraphError.js"
+
+type Written = ReadonlyArray<boolean>
+
+interface Waiting {
+  readonly rows: ReadonlyArray<Append>
+  readonly resume: (written: Effect.Effect<Written, CheckpointerError>) => void
+}
+
+/** Collects appends until `pause` is over. Each caller gets the outcome of its own rows. */
+export const groupAppends = (append: Encoded["append"], pause: Effect.Effect<void>): Encoded["append"] => {
+  let waiting: Array<Waiting> = []
+
+  const flush = Effect.suspend(() => {
+    const group = waiting
+    waiting = []
+    if (group.length === 0) return Effect.void
+    const all = append(group.flatMap(({ rows }) => rows))
+    const alone = Effect.forEach(
+      group,
+      ({ resume, rows }) => Effect.map(Effect.exit(append(rows)), (exit) => resume(exit)),
+      { discard: true }
+    )
+    return Effect.matchEffect(all, {
+      // One row may be what the storage refuses; the others must not suffer from it.
+      onFailure: (error) => (group.length === 1 ? Effect.sync(() => group[0]!.resume(Effect.fail(error))) : alone),
+      onSuccess: (written) =>
+        Effect.sync(() => {
+          let from = 0
+          for (const { resume, rows } of group) {
+            resume(Effect.succeed(written.slice(from, from + rows.length)))
+            from += rows.length
+          }
+        })
+    })
+  })
+
+  return (rows) =>
+    Effect.suspend(() => {
+      // A fiber of its own: the group must not depend on the caller that happened to come first.
+      const lead = waiting.length === 0 ? Effect.forkDaemon(Effect.zipRight(pause, flush)) : Effect.void
+      const outcome = Effect.async<Written, CheckpointerError>((resume) => {
+        const entry = { rows, resume }
+        waiting.push(entry)
+        return Effect.sync(() => {
+          waiting = waiting.filter((other) => other !== entry)
+        })
+      })
+      return Effect.zipRight(lead, outcome)
+    })
+}

@@ -1,0 +1,82 @@
+/**
+ * What the SQL drivers share: running constant statement texts on a connection, retries, typed failures.
+ */
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { CheckpointerError } from "../GraphError.js"
+
+/** A statement's rows, and how many rows it changed. */
+export interface Result {
+  readonly rows: ReadonlyArray<any>
+  readonly count: number
+}
+
+/** Runs one statement. */
+export type Run = (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<Result, SqlError>
+
+/** A database: single statements, and transactions. */
+export interface Db {
+  readonly run: Run
+  /** Commits if `body` succeeds. Nothing else runs on the connection meanwhile. */
+  readonly transaction: <A>(body: (run: Run) => Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError>
+}
+
+type Reason = CheckpointerError["reason"]
+
+const codeOf = (error: SqlError): string => {
+  const cause: unknown = error.cause
+  return typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+}
+
+const REASONS: ReadonlyArray<readonly [pattern: RegExp, reason: Reason]> = [
+  [/^SQLITE_(BUSY|LOCKED)|^(40001|40P01|55P03)$/, "Busy"],
+  [/^SQLITE_(CORRUPT|NOTADB)|^XX00[12]$/, "Corrupt"],
+  [/^SQLITE_TOOBIG|^54/, "LimitExceeded"],
+  [/^SQLITE_(CONSTRAINT|MISMATCH|ERROR|RANGE)|^(22|23|42)/, "InvalidRequest"]
+]
+
+/** Why a statement failed; what is not known counts as a storage that can't be reached. */
+export const reasonOf = (error: SqlError): Reason => {
+  const code = codeOf(error)
+  return REASONS.find(([pattern]) => pattern.test(code))?.[1] ?? "Unavailable"
+}
+
+const detailOf = (error: SqlError): string =>
+  error.cause instanceof Error ? error.cause.message : (error.message ?? "unknown")
+
+const toError = (operation: string, thread: string | undefined) => (error: SqlError) =>
+  new CheckpointerError({ operation, reason: reasonOf(error), detail: detailOf(error), thread, cause: error.cause })
+
+/** Waits between attempts at a busy or lost database: from 5 ms on, doubled up to 250 ms, for 5 seconds in all. */
+export const defaultRetry: Schedule.Schedule<unknown> = Schedule.exponential("5 millis").pipe(
+  Schedule.union(Schedule.spaced("250 millis")),
+  Schedule.jittered,
+  Schedule.upTo("5 seconds")
+)
+
+/** Whether another attempt may succeed. */
+const mayPass = (error: SqlError): boolean => {
+  const reason = reasonOf(error)
+  return reason === "Busy" || reason === "Unavailable"
+}
+
+/** Runs an operation of a driver; `attempt` learns whether an earlier attempt failed, and so may have been carried out. */
+export type Guard = <A>(
+  operation: string,
+  thread: string | undefined,
+  attempt: (again: boolean) => Effect.Effect<A, SqlError>
+) => Effect.Effect<A, CheckpointerError>
+
+/** Retries what may pass and types what does not; costs one operation while nothing fails. */
+export const makeGuard =
+  (retry: Schedule.Schedule<unknown>): Guard =>
+  (operation, thread, attempt) =>
+    Effect.catchAll(attempt(false), (error) => {
+      let first = true
+      return Effect.suspend(() => {
+        if (!first) return attempt(true)
+        first = false
+        return Effect.fail(error)
+      }).pipe(Effect.retry({ schedule: retry, while: mayPass }), Effect.mapError(toError(operation, thread)))
+    })

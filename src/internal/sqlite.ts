@@ -1,0 +1,343 @@
+/**
+ * The SQLite driver. Rows of one namespace are neighbours in one b-tree: their key is the number of the namespace times
+ * 2^26 plus `seq`, so that the table needs no second index and a commit touches one page.
+ */
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Effect from "effect/Effect"
+import type { Address, PendingWrite, ThreadStatus } from "../Checkpoint.js"
+import type {
+  Append,
+  Column,
+  Encoded,
+  EncodedRow,
+  EncodedThreadInfo,
+  EncodedWrite,
+  Range
+} from "../CheckpointDriver.js"
+import type { Db, Guard, Run } from "./sql.js"
+
+/** Rows a namespace can hold. */
+export const MAX_SEQ = 2 ** 26
+
+/** Version of the tables. */
+export const TABLES = 1
+
+/** Namespaces whose number is remembered. */
+const KEYS = 4096
+
+const CREATE = [
+  "CREATE TABLE IF NOT EXISTS pregel_format (version INTEGER NOT NULL)",
+  `INSERT INTO pregel_format SELECT ${TABLES} WHERE NOT EXISTS (SELECT 1 FROM pregel_format)`,
+  "CREATE TABLE IF NOT EXISTS pregel_graphs (id INTEGER PRIMARY KEY, name TEXT NOT NULL, fingerprint TEXT NOT NULL, UNIQUE (name, fingerprint))",
+  "CREATE TABLE IF NOT EXISTS pregel_threads (thread TEXT PRIMARY KEY, graph INTEGER NOT NULL, status TEXT NOT NULL, fence INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, metadata TEXT NOT NULL) WITHOUT ROWID",
+  // A number is never given twice: a writer that remembers a deleted namespace must not reach a new one.
+  "CREATE TABLE IF NOT EXISTS pregel_namespaces (key INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, namespace TEXT NOT NULL, UNIQUE (thread, namespace))",
+  "CREATE TABLE IF NOT EXISTS pregel_checkpoints (key INTEGER PRIMARY KEY, log TEXT, data TEXT NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS pregel_writes (key INTEGER NOT NULL, task TEXT NOT NULL, channel TEXT NOT NULL, idx INTEGER NOT NULL, path TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key, task, channel, idx)) WITHOUT ROWID"
+]
+
+const Q = {
+  version: "SELECT version FROM pregel_format",
+  key: "SELECT key FROM pregel_namespaces WHERE thread = ? AND namespace = ?",
+  addKey: "INSERT INTO pregel_namespaces (thread, namespace) VALUES (?, ?) RETURNING key",
+  head: "SELECT max(key) AS key FROM pregel_checkpoints WHERE key > ? AND key < ?",
+  newest: "SELECT key, data FROM pregel_checkpoints WHERE key > ? AND key < ? ORDER BY key DESC LIMIT 1",
+  page: "SELECT key, data FROM pregel_checkpoints WHERE key > ? AND key < ? AND data <> '' ORDER BY key DESC LIMIT ?",
+  one: "SELECT key, data FROM pregel_checkpoints WHERE key = ? AND data <> ''",
+  data: "SELECT key, data AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND data <> '' ORDER BY key",
+  logs: "SELECT key, log AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND log IS NOT NULL ORDER BY key",
+  append:
+    "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ?",
+  insert: "INSERT INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
+  writes: "SELECT key, task, channel, idx, path, value FROM pregel_writes WHERE key >= ? AND key <= ?",
+  keep: "INSERT OR IGNORE INTO pregel_writes (key, task, channel, idx, path, value) VALUES (?, ?, ?, ?, ?, ?)",
+  replace: "INSERT OR REPLACE INTO pregel_writes (key, task, channel, idx, path, value) VALUES (?, ?, ?, ?, ?, ?)",
+  dropWrites: "DELETE FROM pregel_writes WHERE key = ? AND task = ?",
+  fence: "SELECT fence FROM pregel_threads WHERE thread = ?",
+  takeFence:
+    "INSERT INTO pregel_threads (thread, graph, status, fence, created, updated, metadata) VALUES (?, 0, 'idle', 1, ?, ?, '{}') ON CONFLICT (thread) DO UPDATE SET fence = fence + 1 RETURNING fence",
+  thread:
+    "INSERT INTO pregel_threads (thread, graph, status, fence, created, updated, metadata) VALUES (?, ?, coalesce(?, 'idle'), 0, ?, ?, ?) ON CONFLICT (thread) DO UPDATE SET graph = excluded.graph, status = coalesce(?, status), updated = excluded.updated, metadata = excluded.metadata",
+  setStatus: "UPDATE pregel_threads SET status = ?, updated = ? WHERE thread = ?",
+  threads:
+    "SELECT thread, graph, status, created, updated, metadata FROM pregel_threads WHERE thread > ? AND status = coalesce(?, status) AND updated >= ? AND updated < ? ORDER BY thread LIMIT ?",
+  namespaces: "SELECT namespace FROM pregel_namespaces WHERE thread = ?",
+  keys: "SELECT key FROM pregel_namespaces WHERE thread = ?",
+  graph: "SELECT name, fingerprint FROM pregel_graphs WHERE id = ?",
+  graphId: "SELECT id FROM pregel_graphs WHERE name = ? AND fingerprint = ?",
+  addGraph: "INSERT OR IGNORE INTO pregel_graphs (name, fingerprint) VALUES (?, ?)",
+  deleteRows: "DELETE FROM pregel_checkpoints WHERE key > ? AND key < ?",
+  deleteWrites: "DELETE FROM pregel_writes WHERE key > ? AND key < ?",
+  deleteNamespaces: "DELETE FROM pregel_namespaces WHERE thread = ?",
+  deleteThread: "DELETE FROM pregel_threads WHERE thread = ?"
+}
+
+/** Creates the tables; safe to run at any time from several processes. Returns the version of the tables. */
+export const createTables = (db: Db): Effect.Effect<number, SqlError> =>
+  db.transaction(
+    Effect.fnUntraced(function* (run) {
+      for (const text of CREATE) yield* run(text, [])
+      return Number((yield* run(Q.version, [])).rows[0]?.version)
+    })
+  )
+
+const first = (seqBase: number): number => seqBase * MAX_SEQ
+
+const columnOf = (key: number, rows: ReadonlyArray<any>): Column =>
+  rows.map((row) => ({ seq: Number(row.key) - first(key), text: row.text }))
+
+const toWrite = ({ channel, idx, path, task, value }: any): PendingWrite => ({
+  task,
+  path,
+  channel,
+  index: Number(idx),
+  value
+})
+
+/** The numbers of namespaces, as far as they are remembered. */
+const makeKeys = (run: Run) => {
+  const keys = new Map<string, number>()
+  const nameOf = ({ namespace, thread }: Address) => `${thread}\n${namespace}`
+  const remember = (address: Address, key: number): number => {
+    if (keys.size >= KEYS) keys.delete(keys.keys().next().value!)
+    keys.set(nameOf(address), key)
+    return key
+  }
+  return {
+    known: (address: Address): number | undefined => keys.get(nameOf(address)),
+    remember,
+    forget: (thread: string) => {
+      for (const name of keys.keys()) if (name.startsWith(`${thread}\n`)) keys.delete(name)
+    },
+    find: (address: Address, on: Run = run): Effect.Effect<number | undefined, SqlError> =>
+      Effect.suspend(() => {
+        const known = keys.get(nameOf(address))
+        if (known !== undefined) return Effect.succeed(known)
+        return Effect.map(on(Q.key, [address.thread, address.namespace]), ({ rows }) =>
+          rows.length === 0 ? undefined : remember(address, Number(rows[0].key))
+        )
+      })
+  }
+}
+
+const saveWrites = Effect.fnUntraced(function* (run: Run, key: number, writes: ReadonlyArray<EncodedWrite>) {
+  for (const { channel, index, path, replace, task, value } of writes) {
+    yield* run(replace ? Q.replace : Q.keep, [key, task, channel, index, path, value])
+  }
+})
+
+const isFenced = (run: Run, thread: string, fence: number | undefined): Effect.Effect<boolean, SqlError> =>
+  fence === undefined
+    ? Effect.succeed(false)
+    : Effect.map(run(Q.fence, [thread]), ({ rows }) => rows.length > 0 && Number(rows[0].fence) > fence)
+
+const exists = (run: Run, key: number): Effect.Effect<boolean, SqlError> =>
+  Effect.map(run(Q.one, [key]), ({ rows }) => rows.length > 0)
+
+type Keys = ReturnType<typeof makeKeys>
+
+/** Appends one row inside a transaction. */
+const appendOne = Effect.fnUntraced(function* (run: Run, keys: Keys, append: Append) {
+  const { address, created, expectedHead, fence, requires, thread } = append
+  if (yield* isFenced(run, address.thread, fence)) return false
+  const found = yield* keys.find(address, run)
+  const head = found === undefined ? null : (yield* run(Q.head, [first(found), first(found + 1)])).rows[0]?.key
+  if ((head == null ? 0 : Number(head) - first(found!)) !== expectedHead) return false
+  if (requires !== undefined && !(yield* exists(run, first(found!) + requires))) return false
+  const key = found ?? Number((yield* run(Q.addKey, [address.thread, address.namespace])).rows[0].key)
+  const at = first(key) + append.seq
+  yield* run(Q.insert, [at, append.log, append.data])
+  yield* saveWrites(run, at, append.writes)
+  if (thread !== undefined) {
+    const { graph, metadata, status = null } = thread
+    yield* run(Q.thread, [address.thread, graph, status, created, created, metadata, status])
+  }
+  return true
+})
+
+/** Whether a row needs more than one statement. */
+const isPlain = (append: Append): boolean =>
+  append.expectedHead > 0 &&
+  append.writes.length === 0 &&
+  append.thread === undefined &&
+  append.fence === undefined &&
+  append.requires === undefined
+
+const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites"> => {
+  const appendPlain = (key: number, { data, expectedHead, log, seq }: Append) =>
+    Effect.map(
+      db.run(Q.append, [first(key) + seq, log, data, first(key), first(key + 1), first(key) + expectedHead]),
+      ({ count }) => [count === 1]
+    )
+
+  const appendAll = (rows: ReadonlyArray<Append>) =>
+    db.transaction(
+      Effect.fnUntraced(function* (run) {
+        const written: Array<boolean> = []
+        for (const row of rows) written.push(yield* appendOne(run, keys, row))
+        return written
+      })
+    )
+
+  return {
+    append: (rows) =>
+      guard("commit", rows[0]?.address.thread, () => {
+        if (rows.length === 1 && isPlain(rows[0]!)) {
+          const key = keys.known(rows[0]!.address)
+          if (key !== undefined) return appendPlain(key, rows[0]!)
+        }
+        return rows.length === 0 ? Effect.succeed([]) : appendAll(rows)
+      }),
+    putWrites: (address, seq, writes, fence) =>
+      guard("putWrites", address.thread, () =>
+        db.transaction(
+          Effect.fnUntraced(function* (run) {
+            const key = yield* keys.find(address, run)
+            if (key === undefined || !(yield* exists(run, first(key) + seq))) return false
+            if (yield* isFenced(run, address.thread, fence)) return false
+            yield* saveWrites(run, first(key) + seq, writes)
+            return true
+          })
+        )
+      ),
+    dropWrites: (address, seq, tasks) =>
+      guard("dropWrites", address.thread, () =>
+        db.transaction(
+          Effect.fnUntraced(function* (run) {
+            const key = yield* keys.find(address, run)
+            if (key === undefined) return
+            for (const task of tasks) yield* run(Q.dropWrites, [first(key) + seq, task])
+          })
+        )
+      )
+  }
+}
+
+const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page"> => {
+  const withWrites = Effect.fnUntraced(function* (key: number, rows: ReadonlyArray<any>) {
+    if (rows.length === 0) return []
+    const found = yield* db.run(Q.writes, [rows.at(-1).key, rows[0].key])
+    return rows.map(
+      (row): EncodedRow => ({
+        seq: Number(row.key) - first(key),
+        data: row.data,
+        writes: found.rows.filter((write) => write.key === row.key).map(toWrite)
+      })
+    )
+  })
+
+  const read = Effect.fnUntraced(function* ({ address, seq }: { address: Address; seq: number | undefined }) {
+    const key = yield* keys.find(address)
+    if (key === undefined) return { head: 0, row: undefined }
+    const [from, to] = [first(key), first(key + 1)]
+    const newest = (yield* db.run(Q.newest, [from, to])).rows
+    if (newest.length === 0) return { head: 0, row: undefined }
+    const head = Number(newest[0].key) - from
+    let rows = newest
+    if (seq !== undefined && seq !== head) rows = (yield* db.run(Q.one, [from + Math.min(seq, MAX_SEQ)])).rows
+    else if (newest[0].data === "") rows = seq === undefined ? (yield* db.run(Q.page, [from, to, 1])).rows : []
+    return { head, row: (yield* withWrites(key, rows))[0] }
+  })
+
+  const column = Effect.fnUntraced(function* (text: string, address: Address, ranges: ReadonlyArray<Range>) {
+    const key = yield* keys.find(address)
+    if (key === undefined) return []
+    const parts: Array<Column> = []
+    for (const [from, to] of ranges) {
+      parts.push(columnOf(key, (yield* db.run(text, [first(key) + from, first(key) + to])).rows))
+    }
+    return parts.flat()
+  })
+
+  return {
+    read: (address, seq) => guard("load", address.thread, () => read({ address, seq })),
+    data: (address, ranges) => guard("load", address.thread, () => column(Q.data, address, ranges)),
+    logs: (address, ranges) => guard("load", address.thread, () => column(Q.logs, address, ranges)),
+    page: (address, before, limit) =>
+      guard(
+        "list",
+        address.thread,
+        Effect.fnUntraced(function* () {
+          const key = yield* keys.find(address)
+          if (key === undefined) return []
+          const to = first(key) + Math.min(before, MAX_SEQ)
+          return yield* withWrites(key, (yield* db.run(Q.page, [first(key), to, limit])).rows)
+        })
+      )
+  }
+}
+
+const makeThreads = (
+  db: Db,
+  keys: Keys,
+  guard: Guard
+): Pick<Encoded, "namespaces" | "threads" | "setStatus" | "takeFence" | "deleteThread"> => ({
+  namespaces: (thread) =>
+    guard("namespaces", thread, () =>
+      Effect.map(db.run(Q.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
+    ),
+  threads: (after, limit, { status, updatedBefore, updatedSince }) =>
+    guard("threads", undefined, () =>
+      Effect.map(
+        db.run(Q.threads, [
+          after ?? "",
+          status ?? null,
+          updatedSince ?? 0,
+          Math.min(updatedBefore ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+          limit
+        ]),
+        ({ rows }) =>
+          rows.map(
+            ({ created, graph, metadata, status, thread, updated }): EncodedThreadInfo => ({
+              thread,
+              graph: Number(graph),
+              status: status as ThreadStatus,
+              created: Number(created),
+              updated: Number(updated),
+              metadata
+            })
+          )
+      )
+    ),
+  setStatus: (thread, status, now) =>
+    guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
+  takeFence: (thread, now) =>
+    guard("takeFence", thread, () =>
+      Effect.map(db.run(Q.takeFence, [thread, now, now]), ({ rows }) => Number(rows[0].fence))
+    ),
+  deleteThread: (thread) =>
+    guard("deleteThread", thread, () =>
+      Effect.zipRight(
+        Effect.sync(() => keys.forget(thread)),
+        db.transaction(
+          Effect.fnUntraced(function* (run) {
+            for (const { key } of (yield* run(Q.keys, [thread])).rows) {
+              const range = [first(Number(key)), first(Number(key) + 1)]
+              yield* run(Q.deleteRows, range)
+              yield* run(Q.deleteWrites, range)
+            }
+            yield* run(Q.deleteNamespaces, [thread])
+            yield* run(Q.deleteThread, [thread])
+          })
+        )
+      )
+    )
+})
+
+/** The driver over a SQLite database whose tables exist. */
+export const makeSqlite = (db: Db, guard: Guard): Encoded => {
+  const keys = makeKeys(db.run)
+  return {
+    graphId: ({ fingerprint, name }) =>
+      guard("commit", undefined, () =>
+        Effect.map(
+          Effect.zipRight(db.run(Q.addGraph, [name, fingerprint]), db.run(Q.graphId, [name, fingerprint])),
+          ({ rows }) => Number(rows[0].id)
+        )
+      ),
+    graph: (id) => guard("load", undefined, () => Effect.map(db.run(Q.graph, [id]), ({ rows }) => rows[0])),
+    ...makeWriting(db, keys, guard),
+    ...makeReading(db, keys, guard),
+    ...makeThreads(db, keys, guard)
+  }
+}
