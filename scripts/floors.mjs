@@ -7,12 +7,12 @@ import { filesBelow, moduleName, shown, src } from "./sources.mjs"
 
 const floors = [
   ["GraphError"],
-  ["Channel", "Channels", "Command", "Checkpoint", "GraphEvent", "Reducers", "Topology"],
+  ["Channel", "Cell", "Codec", "Channels", "Send", "Command", "Checkpoint", "GraphEvent", "Reducers", "Topology"],
   ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "Store", "SqlStore", "NodeCache"],
   ["Algo"],
   ["Task", "Interrupt", "Activity"],
-  ["Loop"],
-  ["Graph", "Thread", "Entrypoint", "Lint"],
+  ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Entry", "Step", "Loop", "Nested", "Snapshot"],
+  ["Compile", "Runs", "Graph", "Thread", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "GraphServer", "GraphEntity", "GraphView", "GraphTest"]
 ]
 

@@ -5,12 +5,13 @@
  * input was passed before. When the node runs again the saved result is returned; so calls may run in parallel, in any
  * order. A replay that calls with another input than before fails with `ActivityMismatch`.
  */
+
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Schema from "effect/Schema"
-import * as Cause from "effect/Cause"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { ActivityMismatch, type StorageError } from "./GraphError.js"
 import { hash } from "./internal/hash.js"
 import { stringify } from "./internal/json.js"
@@ -51,17 +52,7 @@ export interface Options<Input, II, A, AI, E, EI, E1, R> {
  * Failures are not saved while the node may still be retried or resumed: they run again. An activity is called inside
  * nodes and entrypoints only.
  */
-export const make = <
-  const Name extends string,
-  Input,
-  II,
-  A,
-  AI,
-  E1 extends E,
-  R = never,
-  E = never,
-  EI = never
->(
+export const make = <const Name extends string, Input, II, A, AI, E1 extends E, R = never, E = never, EI = never>(
   name: Name,
   options: Options<Input, II, A, AI, E, EI, E1, R>
 ): Activity<Name, Input, A, E1, Exclude<R, CurrentCall>> => {
@@ -74,13 +65,7 @@ export const make = <
   }
   const call = (input: Input) =>
     Effect.flatMap(Task, (task) => run(task, name, codec, input, options.execute as (input: unknown) => never))
-  return Object.assign(call, { activityName: name }) as unknown as Activity<
-    Name,
-    Input,
-    A,
-    E1,
-    Exclude<R, CurrentCall>
-  >
+  return Object.assign(call, { activityName: name }) as unknown as Activity<Name, Input, A, E1, Exclude<R, CurrentCall>>
 }
 
 interface Codec {
@@ -113,7 +98,9 @@ const run = Effect.fnUntraced(function* (
   )
   if (saved !== undefined) {
     frame.claimed.add(saved)
-    return yield* saved.failed ? Effect.fail(codec.decodeError!(saved.value)) : Effect.succeed(codec.decode(saved.value))
+    return yield* saved.failed
+      ? Effect.fail(codec.decodeError!(saved.value))
+      : Effect.succeed(codec.decode(saved.value))
   }
   if (diverged(task, name, ordinal)) {
     return yield* new ActivityMismatch({ activity: name, node: task.node, occurrence: ordinal })
@@ -141,5 +128,7 @@ const run = Effect.fnUntraced(function* (
  */
 const diverged = ({ frame }: TaskContext, name: string, ordinal: number): boolean => {
   if ((frame.inFlight.get(name) ?? 0) > 0) return false
-  return frame.saved.some((call: SavedCall) => call.name === name && call.ordinal === ordinal && !frame.claimed.has(call))
+  return frame.saved.some(
+    (call: SavedCall) => call.name === name && call.ordinal === ordinal && !frame.claimed.has(call)
+  )
 }

@@ -17,8 +17,8 @@ import * as Layer from "effect/Layer"
 import { MISSING } from "./Channel.js"
 import type { ChannelTable } from "./Channels.js"
 import type * as Codec from "./Codec.js"
-import type { Send } from "./Command.js"
 import type { InvalidUpdate } from "./GraphError.js"
+import type { Send } from "./Send.js"
 import type { Node, Topology } from "./Topology.js"
 
 /** One value written to one channel, with its encoded form where the run is saved. */
@@ -228,8 +228,7 @@ export const shouldInterrupt = (
   resumedAt: number,
   nodes: ReadonlySet<string> | "*",
   tasks: ReadonlyArray<TaskPlan>
-): boolean =>
-  version > resumedAt && tasks.some(({ node }) => (nodes === "*" ? !node.hidden : nodes.has(node.name)))
+): boolean => version > resumedAt && tasks.some(({ node }) => (nodes === "*" ? !node.hidden : nodes.has(node.name)))
 
 /**
  * The state as a task sees it after its own writes (`semantics.md` 2.3): channels it wrote are read from clones with

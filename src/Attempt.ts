@@ -90,7 +90,10 @@ const withTimeout = (task: TaskState, policy: TimeoutPolicy, body: TaskEffect): 
   let effect = body
   if (policy.run !== undefined) {
     const limitMillis = Duration.toMillis(policy.run)
-    effect = Effect.timeoutFail(effect, { duration: policy.run, onTimeout: () => expired(task, "run", limitMillis, limitMillis) })
+    effect = Effect.timeoutFail(effect, {
+      duration: policy.run,
+      onTimeout: () => expired(task, "run", limitMillis, limitMillis)
+    })
   }
   if (policy.idle !== undefined) effect = withIdleTimeout(task, policy, Duration.toMillis(policy.idle), effect)
   return effect

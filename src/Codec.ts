@@ -144,9 +144,7 @@ const makeValue = (definition: Channel.Definition): Codec => {
     decodeUpdate: (json) =>
       attempt(() => {
         const replacement = reduces ? Channel.overwriteValue(json) : Channel.MISSING
-        return replacement === Channel.MISSING
-          ? update.decode(json)
-          : Channel.overwrite(state.decode(replacement))
+        return replacement === Channel.MISSING ? update.decode(json) : Channel.overwrite(state.decode(replacement))
       }),
     encodeState: (snapshot) => attempt(() => state.text(snapshot)),
     decodeState: (json, version = 1) => attempt(() => state.decode(migrated(definition, json, version))),

@@ -1,5 +1,7 @@
 /** Routing values: what a node may return besides an update of the state. */
 
+import type { Send } from "./Send.js"
+
 /** The virtual node a run starts from. */
 export const START = "__start__"
 /** The virtual node that ends a branch. */
@@ -11,48 +13,7 @@ export type START = typeof START
 export type END = typeof END
 export type PARENT = typeof PARENT
 
-const SendTypeId: unique symbol = Symbol.for("effect-pregel/Send")
 const CommandTypeId: unique symbol = Symbol.for("effect-pregel/Command")
-
-/** Options of one `Send`. */
-export interface SendOptions {
-  /** Replaces the target node's run timeout. */
-  readonly timeout?: import("effect/Duration").DurationInput | undefined
-  /** Names this instance: tells stateful subgraphs of parallel sends apart. Unique among the sends of a step. */
-  readonly key?: string | undefined
-}
-
-/** Runs `node` once in the next superstep with `arg` as its whole input. */
-export interface Send<out Node extends string = string, out Arg = unknown> {
-  readonly [SendTypeId]: typeof SendTypeId
-  readonly node: Node
-  readonly arg: Arg
-  readonly options: SendOptions | undefined
-}
-
-class SendImpl {
-  readonly [SendTypeId] = SendTypeId
-  constructor(
-    readonly node: string,
-    readonly arg: unknown,
-    readonly options: SendOptions | undefined
-  ) {}
-}
-
-/**
- * Runs `node` once in the next superstep with `arg` as its whole input: several sends to one node are several tasks.
- *
- * @example
- * import { Send } from "effect-pregel"
- *
- * const route = (state: { readonly names: ReadonlyArray<string> }) =>
- *   state.names.map((name) => Send.make("greet", { name }))
- */
-export const send = <const Node extends string, Arg>(node: Node, arg: Arg, options?: SendOptions): Send<Node, Arg> =>
-  new SendImpl(node, arg, options) as Send<Node, Arg>
-
-/** Tells whether a value is a `Send`. */
-export const isSend = (value: unknown): value is Send => value instanceof SendImpl
 
 /** One or several places to go to next. */
 export type Goto<Target extends string> = Target | Send<Target> | ReadonlyArray<Target | Send<Target>>
@@ -91,7 +52,7 @@ export type TargetOf<G> = G extends string
  *
  * `update` is a record of channel updates, or a list of `[channel, update]` pairs when one channel is written twice.
  */
-export const command = <
+export const make = <
   const Update = never,
   const G extends Goto<string> = never,
   const Parent extends string = never
@@ -110,4 +71,3 @@ export const command = <
 
 /** Tells whether a value is a `Command`. */
 export const isCommand = (value: unknown): value is Command => value instanceof CommandImpl
-

@@ -12,13 +12,14 @@ import { Algo, type Seen, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
 import { type Checkpoint, INTERRUPT, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
-import { type Command, command } from "./Command.js"
+import { type Command, make as command } from "./Command.js"
 import * as Events from "./Events.js"
 import {
   AmbiguousResume,
   CheckpointDecodeError,
   EmptyInput,
   GraphMismatch,
+  type InvalidUpdate,
   type PendingInterrupt,
   UnknownCheckpoint,
   UnknownInterrupt
@@ -54,14 +55,19 @@ export interface Request {
   /** The checkpoint to start from; the head by default. */
   readonly at: string | undefined
   readonly call: Call
-  /** What the call means when the namespace holds a checkpoint already: a nested run goes on. */
-  readonly whenSaved: "take" | "continue"
+  /** False where nothing can be saved yet, so that no load is needed. */
+  readonly mayBeSaved: boolean
+  /** The checkpoint to start from, where it is loaded already. */
+  readonly loaded?: Loaded | undefined
+  /** Whether an input is ignored because the saved run is the same one: a nested run goes on when its task is replayed. */
+  readonly continues: (loaded: Loaded) => boolean
 }
 
 /** Reads the checkpoint that a run starts from. */
 const load = Effect.fnUntraced(function* (request: Request) {
   const { checkpointer, thread } = request.tree
-  if (!request.saves || checkpointer === undefined || thread === undefined) return undefined
+  if (request.loaded !== undefined) return request.loaded
+  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return undefined
   const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at)
   if (loaded === undefined && request.at !== undefined) {
     return yield* new UnknownCheckpoint({ thread, checkpoint: request.at })
@@ -147,7 +153,11 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
   const loaded: Loaded | undefined = yield* load(request)
   const checkpoint = loaded?.checkpoint
   if (checkpoint !== undefined && checkpoint.graph.name !== topology.identity.name) {
-    return yield* mismatch(request, checkpoint, `it belongs to graph "${checkpoint.graph.name}", not to "${topology.identity.name}"`)
+    return yield* mismatch(
+      request,
+      checkpoint,
+      `it belongs to graph "${checkpoint.graph.name}", not to "${topology.identity.name}"`
+    )
   }
   const snapshots = checkpoint === undefined ? [] : yield* decodeChannels(request, checkpoint)
   const run = new Run(tree, topology, algo, runtime, request.namespace, request.path, request.parents, snapshots)
@@ -199,9 +209,8 @@ export const plan = (run: Run): void => {
 /** Applies what the call brings and plans the first superstep. */
 export const enter = (run: Run, request: Request, loaded: Loaded | undefined): Effect.Effect<void, unknown> => {
   const { call } = request
-  const continues = loaded !== undefined && request.whenSaved === "continue"
   if (call._tag === "Resume") return resume(run, request, loaded, call)
-  if (continues) return resume(run, request, loaded, undefined)
+  if (loaded !== undefined && request.continues(loaded)) return resume(run, request, loaded, undefined)
   if (call._tag === "Command") return enterCommand(run, call.command)
   return enterInput(run, call.value)
 }
@@ -292,7 +301,8 @@ const resume = Effect.fnUntraced(function* (
   const answers = call?.answer === undefined ? [] : yield* matchAnswers(run, call.answer)
   if (forks) yield* fork(run, answers)
   else yield* accept(run, answers)
-  yield* applyNullWrites(run, call?.command)
+  yield* applySaved(run)
+  yield* applyWithAnswer(run, call?.command)
   run.resumedAt = run.channels.version
   plan(run)
   yield* stillThere(run, request, loaded)
@@ -381,20 +391,24 @@ const results = (saved: ReadonlyMap<string, SavedTask>): ReadonlyArray<PendingWr
 /** The task that updates given with an answer are saved under. */
 const NULL_TASK = ""
 
-/** Updates that came with answers are applied again each time their checkpoint is loaded. */
-const applyNullWrites = Effect.fnUntraced(function* (run: Run, input: Command | undefined) {
-  const rows = run.saved.get(NULL_TASK)?.rows ?? []
-  const writes: Array<Write> = []
-  for (const row of rows) for (const write of yield* decodeWrites(run, row.value)) writes.push(write)
-  if (input !== undefined) {
-    const added = yield* commandWrites(run, input)
-    const text = encodeWrites(run, added)
-    yield* run.persistence!.putNow([{ task: NULL_TASK, path: "", channel: RESULT, index: rows.length, value: text }])
-    for (const write of added) writes.push(write)
-  }
-  if (writes.length === 0) return
-  const applied = yield* run.algo.applyWrites(run.topology, run.channels, run.seen, [], writes)
-  run.journal?.record(applied)
+/** Applies updates that came with answers to the loaded checkpoint; they are kept beside it until the next one. */
+export const applySaved = Effect.fnUntraced(function* (run: Run) {
+  for (const row of run.saved.get(NULL_TASK)?.rows ?? []) yield* applyNull(run, yield* decodeWrites(run, row.value))
+})
+
+const applyNull = (run: Run, writes: ReadonlyArray<Write>): Effect.Effect<void, InvalidUpdate> =>
+  Effect.map(run.algo.applyWrites(run.topology, run.channels, run.seen, [], writes), (applied) =>
+    run.journal?.record(applied)
+  )
+
+/** Applies the update that comes with an answer, and keeps it beside the checkpoint. */
+const applyWithAnswer = Effect.fnUntraced(function* (run: Run, input: Command | undefined) {
+  if (input === undefined) return
+  const writes = yield* commandWrites(run, input)
+  const index = run.saved.get(NULL_TASK)?.rows.length ?? 0
+  const value = encodeWrites(run, writes)
+  yield* run.persistence!.putNow([{ task: NULL_TASK, path: "", channel: RESULT, index, value }])
+  yield* applyNull(run, writes)
 })
 
 /** Writes as they are saved: pairs of channel name and encoded update; untracked channels are left out. */

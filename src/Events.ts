@@ -116,4 +116,3 @@ export const checkpointed = (run: Run, source: Source): void => {
     next: run.next.map(({ node }) => node.name)
   })
 }
-

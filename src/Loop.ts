@@ -15,13 +15,7 @@ import { ACTIVITY, ERROR, INTERRUPT, RESULT } from "./Checkpoint.js"
 import type { Commit } from "./Checkpointer.js"
 import { decodeWrites, enter, open, plan, type Request } from "./Entry.js"
 import * as Events from "./Events.js"
-import {
-  GraphDrained,
-  GraphRecursion,
-  InvalidUpdate,
-  JoinUnsatisfied,
-  type PendingInterrupt
-} from "./GraphError.js"
+import { GraphDrained, GraphRecursion, InvalidUpdate, JoinUnsatisfied, type PendingInterrupt } from "./GraphError.js"
 import type { SaveError } from "./Persistence.js"
 import type { Breakpoints, Run } from "./Run.js"
 import { runTasks, Step, unsayable } from "./Step.js"
@@ -119,7 +113,8 @@ const mayRun = (run: Run): Effect.Effect<void, GraphRecursion | GraphDrained> =>
     return new GraphDrained({ graph, thread: tree.thread, reason: tree.control.drain, next })
   }
   if (run.next.every(({ node }) => node.hidden)) return Effect.void
-  if (run.steps >= run.limit) return new GraphRecursion({ graph, limit: run.limit, step: run.step, thread: tree.thread })
+  if (run.steps >= run.limit)
+    return new GraphRecursion({ graph, limit: run.limit, step: run.step, thread: tree.thread })
   run.steps++
   return Effect.void
 }
@@ -234,7 +229,9 @@ const ranOf = (run: Run): ReadonlyArray<string> =>
 
 /** Results of tasks that were not saved before: they go into the barrier's transaction. */
 const resultsOf = (run: Run, applied: Applied): Commit["results"] =>
-  run.tasks.filter((task) => task.unsaved && task.status === "done").map((task) => ({ task: task.key, writes: writesOf(run, task, applied) }))
+  run.tasks
+    .filter((task) => task.unsaved && task.status === "done")
+    .map((task) => ({ task: task.key, writes: writesOf(run, task, applied) }))
 
 /** State writes of a task; one that its channel's change tells already is not repeated. */
 const writesOf = (run: Run, task: TaskState, applied: Applied) => {

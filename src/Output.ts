@@ -6,8 +6,9 @@
  */
 import * as Either from "effect/Either"
 import type { Write } from "./Algo.js"
-import { type Command, END, isCommand, isSend, PARENT, type Send } from "./Command.js"
+import { type Command, END, isCommand, PARENT } from "./Command.js"
 import { InvalidUpdate, UnknownNode } from "./GraphError.js"
+import { isSend, type Send } from "./Send.js"
 import type { ChannelSpec, Node, Topology } from "./Topology.js"
 
 /** A command that leaves the graph it was returned in (`escaped` once it has): an enclosing graph applies it. */
@@ -38,9 +39,10 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 const add = (sink: Sink, output: unknown): void => {
   if (output === undefined || output === null) return
   if (isCommand(output)) return addCommand(sink, output)
-  if (isSend(output)) return addSend(sink, output)
+  if (isSend(output)) return addSend(sink, output, sink.targets)
   if (Array.isArray(output)) {
-    if (!output.some((item) => isCommand(item) || isSend(item))) throw invalidReturn(sink, "a list without Command or Send")
+    if (!output.some((item) => isCommand(item) || isSend(item)))
+      throw invalidReturn(sink, "a list without Command or Send")
     for (const item of output) add(sink, item)
     return
   }
@@ -89,7 +91,11 @@ const push = (sink: Sink, spec: ChannelSpec, value: unknown): void => {
   sink.writes.push({ channel: spec.id, value, encoded: undefined })
 }
 
-const refused = (sink: Sink, spec: ChannelSpec, refusal: { detail: string; path: string; reason: "InvalidValue" | "NotEncodable" }) =>
+const refused = (
+  sink: Sink,
+  spec: ChannelSpec,
+  refusal: { detail: string; path: string; reason: "InvalidValue" | "NotEncodable" }
+) =>
   new InvalidUpdate({
     reason: refusal.reason,
     node: sink.from,
@@ -109,30 +115,32 @@ const addCommand = (sink: Sink, command: Command): void => {
   const { update } = command
   if (Array.isArray(update)) for (const [name, value] of update as Array<[string, unknown]>) addValue(sink, name, value)
   else if (isRecord(update)) addUpdate(sink, update)
-  else if (update !== undefined && update !== null) throw invalidReturn(sink, `a Command whose update is a ${typeof update}`)
+  else if (update !== undefined && update !== null)
+    throw invalidReturn(sink, `a Command whose update is a ${typeof update}`)
   for (const target of command.goto) {
-    if (isSend(target)) addSend(sink, target)
-    else addGoto(sink, target)
+    if (isSend(target)) addSend(sink, target, sink.targets)
+    else addGoto(sink, target, sink.targets)
   }
 }
 
-const targetNode = (sink: Sink, name: string): Node => {
+const targetNode = (sink: Sink, name: string, allowed: ReadonlySet<string> | undefined): Node => {
   const id = sink.topology.nodeIds.get(name)
   const node = id === undefined ? undefined : sink.topology.nodes[id]
-  if (node === undefined || node.hidden) throw new UnknownNode({ node: String(name), from: sink.from, reason: "NotInGraph" })
-  if (sink.targets !== undefined && !sink.targets.has(name)) {
+  if (node === undefined || node.hidden)
+    throw new UnknownNode({ node: String(name), from: sink.from, reason: "NotInGraph" })
+  if (allowed !== undefined && !allowed.has(name)) {
     throw new UnknownNode({ node: name, from: sink.from, reason: "NotATarget" })
   }
   return node
 }
 
-const addGoto = (sink: Sink, name: string): void => {
+const addGoto = (sink: Sink, name: string, allowed: ReadonlySet<string> | undefined): void => {
   if (name === END) return
-  pushSignal(sink, sink.topology.triggerOf[targetNode(sink, name).id]!, null)
+  pushSignal(sink, sink.topology.triggerOf[targetNode(sink, name, allowed).id]!, null)
 }
 
-const addSend = (sink: Sink, send: Send): void => {
-  const node = targetNode(sink, send.node)
+const addSend = (sink: Sink, send: Send, allowed: ReadonlySet<string> | undefined): void => {
+  const node = targetNode(sink, send.node, allowed)
   const spec = sink.topology.channels[sink.topology.sends]!
   const refusal = sink.encode ? undefined : node.input.check(send.arg)
   if (refusal !== undefined) throw badPacket(sink, send, refusal)
@@ -141,7 +149,11 @@ const addSend = (sink: Sink, send: Send): void => {
   sink.writes.push({ channel: spec.id, value: send, encoded: encoded === undefined ? undefined : encoded.right })
 }
 
-const badPacket = (sink: Sink, send: Send, refusal: { detail: string; path: string; reason: "InvalidValue" | "NotEncodable" }) =>
+const badPacket = (
+  sink: Sink,
+  send: Send,
+  refusal: { detail: string; path: string; reason: "InvalidValue" | "NotEncodable" }
+) =>
   new InvalidUpdate({
     reason: refusal.reason,
     node: sink.from,
@@ -180,13 +192,14 @@ export const addRoute = (
         if (targets !== undefined && !hasValue(targets, item.node)) {
           throw new UnknownNode({ node: item.node, from: sink.from, reason: "NotATarget" })
         }
-        addSend(sink, item)
+        addSend(sink, item, undefined)
         continue
       }
-      if (typeof item !== "string") throw new UnknownNode({ node: String(item), from: sink.from, reason: "NoDestination" })
+      if (typeof item !== "string")
+        throw new UnknownNode({ node: String(item), from: sink.from, reason: "NoDestination" })
       const name = targets === undefined ? item : targets.get(item)
       if (name === undefined) throw new UnknownNode({ node: item, from: sink.from, reason: "NotATarget" })
-      addGoto(sink, name)
+      addGoto(sink, name, undefined)
     }
   })
 

@@ -188,8 +188,14 @@ export class Persistence {
   /** Takes answers of a task back that turned out to be invalid: its pause stays pending. */
   dropAnswers(task: TaskState): Effect.Effect<void, SaveError> {
     for (const { id } of task.asked) this.run.tree.answers.delete(id)
-    const kept = [...task.saved.map(task.callRow), ...(task.asked.length === 0 ? [] : [task.row(INTERRUPT, 0, task.asked)])]
-    return Effect.zipRight(this.drop([task.key]), Effect.suspend(() => this.put(kept)))
+    const kept = [
+      ...task.saved.map(task.callRow),
+      ...(task.asked.length === 0 ? [] : [task.row(INTERRUPT, 0, task.asked)])
+    ]
+    return Effect.zipRight(
+      this.drop([task.key]),
+      Effect.suspend(() => this.put(kept))
+    )
   }
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -247,7 +253,10 @@ export class Persistence {
           this.waiters.push(() => resume(Effect.void))
         })
       : Effect.void
-    return Effect.zipRight(wait, Effect.suspend(() => this.failure ?? Effect.void))
+    return Effect.zipRight(
+      wait,
+      Effect.suspend(() => this.failure ?? Effect.void)
+    )
   }
 
   /** Writes what is not written yet; runs when the run ends, for whatever reason. */

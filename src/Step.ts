@@ -14,7 +14,7 @@ import * as Option from "effect/Option"
 import * as Runtime from "effect/Runtime"
 import { attempt, finish } from "./Attempt.js"
 import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
-import { command } from "./Command.js"
+import { make as command } from "./Command.js"
 import { encodeWrites } from "./Entry.js"
 import * as Events from "./Events.js"
 import { InvalidUpdate, NodeCancelled } from "./GraphError.js"
@@ -84,7 +84,11 @@ export class Step {
     task.fiber = undefined
     if (Exit.isFailure(exit) && !task.paused) {
       const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
-      if (failure instanceof ParentCommand && failure.escaped && addresses(failure.command, this.run.topology.identity.name)) {
+      if (
+        failure instanceof ParentCommand &&
+        failure.escaped &&
+        addresses(failure.command, this.run.topology.identity.name)
+      ) {
         return this.start(task, finish(task, command({ update: failure.command.update, goto: failure.command.goto })))
       }
     }
@@ -138,7 +142,11 @@ export class Step {
   private handlerOf(task: TaskState, cause: Cause.Cause<unknown>): TaskState {
     const { nodes } = this.run.topology
     const plan = { node: nodes[task.node.errorHandler!]!, send: undefined, index: HANDLERS + this.tasks.length }
-    const handler = new TaskState(this.run, plan, { error: Cause.squash(cause), state: task.input, node: task.node.name })
+    const handler = new TaskState(this.run, plan, {
+      error: Cause.squash(cause),
+      state: task.input,
+      node: task.node.name
+    })
     this.tasks.push(handler)
     return handler
   }
@@ -249,4 +257,3 @@ export const unsayable = (task: TaskState): InvalidUpdate | undefined => {
     })
   }
 }
-

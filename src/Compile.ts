@@ -1,0 +1,446 @@
+/**
+ * From what a builder collected to a topology: every problem that types can't refuse is found here, and all of them are
+ * reported together.
+ */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Channel from "./Channel.js"
+import * as Codec from "./Codec.js"
+import { END, START } from "./Command.js"
+import { InvalidGraph } from "./GraphError.js"
+import { hash } from "./internal/hash.js"
+import { stringify } from "./internal/json.js"
+import { isSend, type Send, make as send } from "./Send.js"
+import type { Branch, ChannelSpec, Join, Node, NodePolicy, Topology } from "./Topology.js"
+
+/** A node as the builder collected it. */
+export interface NodeData {
+  readonly name: string
+  readonly run: (input: any) => Effect.Effect<unknown, unknown, any>
+  readonly reads: ReadonlyArray<string> | undefined
+  readonly subscribe: ReadonlyArray<string>
+  readonly targets: ReadonlySet<string>
+  readonly defer: boolean
+  readonly input: Schema.Schema<any, any> | undefined
+  readonly policy: NodePolicy
+  readonly onError: ((failure: any) => Effect.Effect<unknown, unknown, any>) | undefined
+  readonly renamedFrom: string | undefined
+}
+
+/** A graph as the builder collected it. */
+export interface GraphData {
+  readonly name: string
+  readonly channels: Channel.Fields
+  readonly input: ReadonlyArray<string> | undefined
+  readonly output: ReadonlyArray<string> | undefined
+  readonly nodes: ReadonlyArray<NodeData>
+  readonly edges: ReadonlyArray<{ readonly from: string; readonly to: string }>
+  readonly joins: ReadonlyArray<{
+    readonly from: ReadonlyArray<string>
+    readonly to: string
+    readonly optional: boolean
+  }>
+  readonly branches: ReadonlyArray<{
+    readonly from: string
+    readonly route: (state: any) => unknown
+    readonly targets: ReadonlyMap<string, string>
+  }>
+}
+
+/** Channels of the engine; names that no state channel may have. */
+const SENDS = "__pregel_tasks"
+const INPUT = "__start__"
+
+export const triggerName = (node: string) => `branch:to:${node}`
+export const joinName = (from: ReadonlyArray<string>, to: string) => `join:${from.join("+")}:${to}`
+export const handlerName = (node: string) => `__error_handler__${node}`
+
+const RESERVED_IN_NAMES = /[|:#/]/
+
+const nameProblem = (what: string, name: string): string | undefined => {
+  if (typeof name !== "string" || name === "") return `${what} needs a name`
+  if (name === START || name === END) return `${what} can't be named "${name}": that is a virtual node`
+  if (name.startsWith("__")) return `${what} "${name}": names that start with "__" are the engine's own`
+  if (RESERVED_IN_NAMES.test(name)) return `${what} "${name}": a name can't contain "|", ":", "#" or "/"`
+  return undefined
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// validation
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Everything that is wrong with a graph. */
+export const problemsOf = (data: GraphData): ReadonlyArray<string> => {
+  const problems: Array<string> = []
+  const channels = new Set(Object.keys(data.channels))
+  for (const name of channels) {
+    if (name === "" || name.startsWith("__") || name.startsWith("branch:") || name.startsWith("join:")) {
+      problems.push(`channel "${name}": the name is reserved`)
+    }
+    if (!Channel.isChannel(data.channels[name])) problems.push(`channel "${name}" is not a Channel`)
+  }
+  for (const name of [...(data.input ?? []), ...(data.output ?? [])]) {
+    if (!channels.has(name)) problems.push(`input or output names channel "${name}", which the graph does not have`)
+  }
+  const nodes = new Set<string>()
+  for (const node of data.nodes) {
+    const problem = nameProblem("a node", node.name)
+    if (problem !== undefined) problems.push(problem)
+    if (nodes.has(node.name)) problems.push(`node "${node.name}" is added twice`)
+    nodes.add(node.name)
+  }
+  for (const node of data.nodes) problems.push(...nodeProblems(node, nodes, channels))
+  problems.push(...edgeProblems(data, nodes))
+  return problems
+}
+
+const nodeProblems = (node: NodeData, nodes: ReadonlySet<string>, channels: ReadonlySet<string>) => {
+  const problems: Array<string> = []
+  for (const name of [...(node.reads ?? []), ...node.subscribe]) {
+    if (!channels.has(name)) problems.push(`node "${node.name}" reads channel "${name}", which the graph does not have`)
+  }
+  for (const target of node.targets) {
+    if (target !== END && !nodes.has(target)) problems.push(`node "${node.name}" goes to "${target}", which is no node`)
+  }
+  return problems
+}
+
+const edgeProblems = (data: GraphData, nodes: ReadonlySet<string>) => {
+  const problems: Array<string> = []
+  const checkFrom = (from: string) => {
+    if (from === END) problems.push("an edge can't start at END")
+    else if (from !== START && !nodes.has(from)) problems.push(`an edge starts at "${from}", which is no node`)
+  }
+  const checkTo = (from: string, to: string) => {
+    if (to === START) problems.push(`an edge from "${from}" can't lead to START`)
+    else if (to !== END && !nodes.has(to)) problems.push(`an edge from "${from}" leads to "${to}", which is no node`)
+  }
+  for (const { from, to } of data.edges) {
+    checkFrom(from)
+    checkTo(from, to)
+    if (from === START && to === END) problems.push("an edge from START to END runs nothing")
+  }
+  for (const { from, to } of data.joins) {
+    if (from.length === 0) problems.push(`a join into "${to}" has no sources`)
+    if (new Set(from).size < from.length) problems.push(`a join into "${to}" names a source twice`)
+    for (const source of from) {
+      if (source === START) problems.push(`a join into "${to}" can't wait for START`)
+      else checkFrom(source)
+    }
+    checkTo(from.join("+"), to)
+  }
+  for (const { from, targets } of data.branches) {
+    checkFrom(from)
+    for (const to of targets.values()) checkTo(from, to)
+  }
+  const enters =
+    data.edges.some(({ from }) => from === START) ||
+    data.branches.some(({ from }) => from === START) ||
+    data.nodes.some(({ subscribe }) => subscribe.length > 0)
+  if (!enters) problems.push("nothing runs: add an edge from START")
+  return problems
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// channels
+// ---------------------------------------------------------------------------------------------------------------------
+
+const trigger = Channel.ephemeral(Schema.Null, { guard: false })
+const deferredTrigger = Channel.lastValueAfterFinish(Schema.Null)
+const inputChannel = Channel.ephemeral(Schema.Unknown)
+const sendsChannel = Channel.topic(Schema.Unknown)
+
+interface Draft {
+  readonly specs: Array<ChannelSpec & { readonly subscribers: Array<number> }>
+  readonly ids: Map<string, number>
+}
+
+const addChannel = (draft: Draft, name: string, channel: Channel.Any, codec: Codec.Codec, isState: boolean): number => {
+  const id = draft.specs.length
+  const { definition } = channel
+  draft.specs.push({
+    id,
+    name,
+    channel,
+    codec,
+    isState,
+    transient: Channel.isTransient(definition),
+    afterFinish: Channel.isAfterFinish(definition),
+    tracked: definition.kind !== "untracked",
+    append: definition.kind === "append",
+    subscribers: []
+  })
+  draft.ids.set(name, id)
+  return id
+}
+
+/** The input record is saved as the updates it stands for. */
+const inputCodec = (draft: Draft): Codec.Codec => ({
+  ...Codec.plain,
+  encodeUpdate: (value) => recordText(draft, value, "encodeUpdate"),
+  encodeState: (value) => Either.map(recordText(draft, value, "encodeUpdate"), ({ text }) => text),
+  decodeState: (json) => decodeRecord(draft, json, "decodeUpdate")
+})
+
+/** A `Send`'s argument: the target's own schema, or a record in which channels' values have the channels' schemas. */
+const argumentCodec = (draft: Draft, schema: Schema.Schema<any, any> | undefined): Codec.Codec => {
+  if (schema !== undefined) return Codec.make(Channel.lastValue(schema))
+  return {
+    ...Codec.plain,
+    encodeUpdate: (value) =>
+      isPlainRecord(value) ? recordText(draft, value, "encodeState") : Codec.plain.encodeUpdate(value),
+    decodeUpdate: (json) => (isPlainRecord(json) ? decodeRecord(draft, json, "decodeState") : Either.right(json))
+  }
+}
+
+const isPlainRecord = (value: unknown): value is Record<string, unknown> => {
+  if (typeof value !== "object" || value === null) return false
+  const proto = Object.getPrototypeOf(value)
+  return proto === Object.prototype || proto === null
+}
+
+type EncodeBy = "encodeUpdate" | "encodeState"
+
+/** Encodes a record key by key with the codecs of the channels of those names; untracked channels are left out. */
+const recordText = (draft: Draft, value: unknown, by: EncodeBy): Either.Either<Codec.Encoded, Codec.Refusal> => {
+  const members: Array<string> = []
+  for (const [name, item] of Object.entries(value as Record<string, unknown>)) {
+    if (item === undefined) continue
+    const spec = draft.specs[draft.ids.get(name) ?? -1]
+    if (spec?.isState && !spec.tracked) continue
+    const encoded = encodeMember(spec?.isState ? spec.codec : Codec.plain, item, by)
+    if (Either.isLeft(encoded)) return Either.left({ ...encoded.left, path: joinPath(name, encoded.left.path) })
+    members.push(`${JSON.stringify(name)}:${encoded.right ?? "null"}`)
+  }
+  return Either.right({ text: `{${members.join(",")}}`, items: undefined, overwrite: false })
+}
+
+const joinPath = (name: string, rest: string) => (rest === "" ? name : `${name}.${rest}`)
+
+const encodeMember = (
+  codec: Codec.Codec,
+  item: unknown,
+  by: EncodeBy
+): Either.Either<string | undefined, Codec.Refusal> =>
+  by === "encodeState" ? codec.encodeState(item) : Either.map(codec.encodeUpdate(item), ({ text }) => text)
+
+const decodeRecord = (
+  draft: Draft,
+  json: unknown,
+  by: "decodeUpdate" | "decodeState"
+): Either.Either<Record<string, unknown>, Codec.Refusal> => {
+  const record: Record<string, unknown> = {}
+  for (const [name, item] of Object.entries(json as Record<string, unknown>)) {
+    const spec = draft.specs[draft.ids.get(name) ?? -1]
+    const decoded = (spec?.isState ? spec.codec : Codec.plain)[by](item)
+    if (Either.isLeft(decoded)) return Either.left({ ...decoded.left, path: joinPath(name, decoded.left.path) })
+    record[name] = decoded.right
+  }
+  return Either.right(record)
+}
+
+/** Packets name their target and carry their argument as its codec encodes it. */
+const sendsCodec = (argumentOf: (node: string) => Codec.Codec | undefined): Codec.Codec => {
+  const text = (packet: Send): Either.Either<string, Codec.Refusal> => {
+    const { options } = packet
+    return Either.flatMap((argumentOf(packet.node) ?? Codec.plain).encodeUpdate(packet.arg), ({ text }) => {
+      const rest = options === undefined ? "" : `,${stringify({ key: options.key, timeout: options.timeout })}`
+      return Either.right(`[${JSON.stringify(packet.node)},${text ?? "null"}${rest}]`)
+    })
+  }
+  const list = (packets: ReadonlyArray<Send>) =>
+    Either.map(Either.all(packets.map(text)), (texts) => `[${texts.join(",")}]`)
+  const decode = (json: unknown): Either.Either<Send, Codec.Refusal> => {
+    const [node, arg, options] = json as [string, unknown, Send["options"]?]
+    return Either.map((argumentOf(node) ?? Codec.plain).decodeUpdate(arg), (value) => send(node, value, options))
+  }
+  return {
+    ...Codec.plain,
+    encodeUpdate: (value) =>
+      Either.map(list(isSend(value) ? [value] : (value as ReadonlyArray<Send>)), (text) => ({
+        text,
+        items: undefined,
+        overwrite: false
+      })),
+    decodeUpdate: (json) => Either.all((json as ReadonlyArray<unknown>).map(decode)),
+    encodeState: (value) => list(value as ReadonlyArray<Send>),
+    decodeState: (json) => Either.all((json as ReadonlyArray<unknown>).map(decode))
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// topology
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Compiles a graph, or says what is wrong with it. */
+export const compile = (data: GraphData): Either.Either<Topology, InvalidGraph> => {
+  const problems = problemsOf(data)
+  if (problems.length > 0) return Either.left(new InvalidGraph({ graph: data.name, problems }))
+  return Either.right(build(data))
+}
+
+const build = (data: GraphData): Topology => {
+  const draft: Draft = { specs: [], ids: new Map() }
+  const names = Object.keys(data.channels)
+  for (const name of names) addChannel(draft, name, data.channels[name]!, Codec.make(data.channels[name]!), true)
+  const state = names.map((_, id) => id)
+  const argumentCodecs = new Map(data.nodes.map((node) => [node.name, argumentCodec(draft, node.input)]))
+  const sends = addChannel(
+    draft,
+    SENDS,
+    sendsChannel,
+    sendsCodec((node) => argumentCodecs.get(node)),
+    false
+  )
+  const start = addChannel(draft, INPUT, inputChannel, inputCodec(draft), false)
+
+  const edges = new Map<string, Outgoing>()
+  const outgoing = (name: string): Outgoing => {
+    let found = edges.get(name)
+    if (found === undefined) edges.set(name, (found = { edges: [], joins: [], branches: [] }))
+    return found
+  }
+  const triggers = new Map<string, Array<number>>()
+  for (const { defer, name, subscribe } of data.nodes) {
+    const own = addChannel(
+      draft,
+      triggerName(name),
+      defer ? deferredTrigger : trigger,
+      Codec.make(defer ? deferredTrigger : trigger),
+      false
+    )
+    triggers.set(name, [own, ...subscribe.map((channel) => draft.ids.get(channel)!)])
+  }
+  for (const { from, to } of data.edges) if (to !== END) outgoing(from).edges.push(draft.ids.get(triggerName(to))!)
+  const joins = addJoins(data, draft, triggers, outgoing)
+  for (const { from, route, targets } of data.branches) {
+    outgoing(from).branches.push({ name: from, route, targets })
+  }
+  const nodes = makeNodes(data, draft, triggers, argumentCodecs, outgoing, start)
+  return {
+    identity: { name: data.name, fingerprint: fingerprintOf(data) },
+    channels: draft.specs,
+    channelIds: draft.ids,
+    renamed: renamedIds(data, draft),
+    waitsFor,
+    nodes,
+    nodeIds: new Map(nodes.map(({ id, name }) => [name, id])),
+    state,
+    input: (data.input ?? names).map((name) => draft.ids.get(name)!),
+    output: (data.output ?? names).map((name) => draft.ids.get(name)!),
+    sends,
+    start,
+    entry: 0,
+    triggerOf: nodes.map(({ triggers }) => triggers[0] ?? -1),
+    joins
+  }
+}
+
+interface Outgoing {
+  readonly edges: Array<number>
+  readonly joins: Array<number>
+  readonly branches: Array<Branch>
+}
+
+const addJoins = (
+  data: GraphData,
+  draft: Draft,
+  triggers: ReadonlyMap<string, Array<number>>,
+  outgoing: (name: string) => Outgoing
+): ReadonlyArray<Join> => {
+  const deferred = new Set(data.nodes.filter(({ defer }) => defer).map(({ name }) => name))
+  const joins: Array<Join> = []
+  for (const { from, optional, to } of data.joins) {
+    if (to === END) continue
+    const channel = deferred.has(to) ? Channel.barrierAfterFinish(from) : Channel.barrier(from)
+    const id = addChannel(draft, joinName(from, to), channel, Codec.make(channel), false)
+    triggers.get(to)!.push(id)
+    for (const source of from) outgoing(source).joins.push(id)
+    joins.push({ channel: id, sources: from, target: to, optional })
+  }
+  return joins
+}
+
+const makeNodes = (
+  data: GraphData,
+  draft: Draft,
+  triggers: ReadonlyMap<string, Array<number>>,
+  argumentCodecs: ReadonlyMap<string, Codec.Codec>,
+  outgoing: (name: string) => Outgoing,
+  start: number
+): ReadonlyArray<Node> => {
+  const state = Object.keys(data.channels).map((_, id) => id)
+  const handled = data.nodes.filter(({ onError }) => onError !== undefined)
+  const names = [START, ...data.nodes.map(({ name }) => name), ...handled.map(({ name }) => handlerName(name))]
+  const rank = new Map(
+    names
+      .slice()
+      .sort()
+      .map((name, i) => [name, i])
+  )
+  const nodes: Array<Node> = []
+  const add = (name: string, node: Omit<Node, "id" | "name" | "rank" | "edges" | "joins" | "branches">) => {
+    const id = nodes.length
+    nodes.push({ id, name, rank: rank.get(name)!, ...outgoing(name), ...node })
+    for (const channel of node.triggers) draft.specs[channel]!.subscribers.push(id)
+  }
+  add(START, { ...bare, triggers: [start], reads: [], hidden: true, input: Codec.plain, run: passOn })
+  for (const node of data.nodes) {
+    add(node.name, {
+      triggers: triggers.get(node.name)!,
+      reads: node.reads?.map((name) => draft.ids.get(name)!) ?? state,
+      hidden: false,
+      input: argumentCodecs.get(node.name)!,
+      run: node.run,
+      targets: node.targets,
+      policy: node.policy,
+      errorHandler: node.onError === undefined ? undefined : data.nodes.length + 1 + handled.indexOf(node)
+    })
+  }
+  for (const node of handled) {
+    add(handlerName(node.name), {
+      ...bare,
+      triggers: [],
+      reads: [],
+      hidden: false,
+      input: Codec.plain,
+      run: node.onError!,
+      targets: node.targets
+    })
+  }
+  return nodes
+}
+
+const bare = { targets: undefined, policy: {}, errorHandler: undefined } as const
+
+/** The entry node: its result is the run's input. */
+const passOn = (input: unknown) => Effect.succeed(input)
+
+const renamedIds = (data: GraphData, draft: Draft): ReadonlyMap<string, number> => {
+  const renamed = new Map<string, number>()
+  for (const [name, { definition }] of Object.entries(data.channels)) {
+    if (definition.renamedFrom !== undefined) renamed.set(definition.renamedFrom, draft.ids.get(name)!)
+  }
+  for (const { name, renamedFrom } of data.nodes) {
+    if (renamedFrom !== undefined) renamed.set(triggerName(renamedFrom), draft.ids.get(triggerName(name))!)
+  }
+  return renamed
+}
+
+const waitsFor = (channel: string): string | undefined => {
+  if (channel.startsWith("branch:to:")) return channel.slice("branch:to:".length)
+  return channel.startsWith("join:") ? channel.slice(channel.lastIndexOf(":") + 1) : undefined
+}
+
+/** A hash of what a saved run depends on: channels with their kinds and versions, nodes, and what triggers them. */
+const fingerprintOf = (data: GraphData): string =>
+  hash(
+    JSON.stringify([
+      Object.entries(data.channels).map(([name, { definition }]) => [name, definition.kind, definition.version ?? 1]),
+      data.nodes.map(({ defer, name, subscribe }) => [name, defer, subscribe]),
+      data.edges.map(({ from, to }) => [from, to]),
+      data.joins.map(({ from, to }) => [from, to]),
+      data.branches.map(({ from, targets }) => [from, Array.from(targets)])
+    ])
+  )

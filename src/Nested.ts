@@ -1,0 +1,92 @@
+/**
+ * A graph that runs inside a node of another one: as that node, or invoked by it.
+ *
+ * It has a namespace of its own under the task that runs it. Its pauses are the task's pauses; when the task is
+ * replayed, it goes on where it was.
+ */
+import * as Effect from "effect/Effect"
+import type { Loaded } from "./Checkpointer.js"
+import type { Request } from "./Entry.js"
+import { GraphInterrupt } from "./GraphError.js"
+import * as Loop from "./Loop.js"
+import { adoptPause, Task } from "./Task.js"
+import type { TaskState } from "./TaskState.js"
+import type { Topology } from "./Topology.js"
+
+/**
+ * What a subgraph remembers: nothing after its task has ended (`call`, the default), everything over all runs of the
+ * thread (`thread`), or nothing at all: a resume runs it again from its start (`none`).
+ */
+export type SubgraphPersistence = "call" | "thread" | "none"
+
+export interface NestedOptions {
+  readonly persistence?: SubgraphPersistence | undefined
+  /** Tells instances apart that run in parallel with `thread` persistence. */
+  readonly key?: string | undefined
+}
+
+/** The namespace segment of a subgraph run: unique for the task and the order of its subgraph runs. */
+const segmentOf = (task: TaskState, ordinal: number): string => {
+  const send = task.index < 0 ? "" : `#${task.index}`
+  return `${task.node.name}:${task.run.checkpointId}${send}${ordinal === 0 ? "" : `/${ordinal}`}`
+}
+
+/** The namespace segment of a subgraph that remembers: the same in all runs of the thread. */
+const stableSegmentOf = (task: TaskState, ordinal: number, key: string | undefined): string => {
+  const instance = key ?? task.send?.options?.key
+  return `${task.node.name}${instance === undefined ? "" : `#${instance}`}${ordinal === 0 ? "" : `/${ordinal}`}`
+}
+
+const within = (namespace: string, segment: string) => (namespace === "" ? segment : `${namespace}|${segment}`)
+
+/** Runs a graph as part of the running task; yields its output. */
+export const run = (
+  topology: Topology,
+  input: Record<string, unknown>,
+  stops: Loop.Stops,
+  options: NestedOptions
+): Effect.Effect<Record<string, unknown>, unknown, Task> =>
+  Effect.flatMap(Task, (task) => {
+    const frame = task.frame as TaskState
+    const request = requestOf(frame, topology, input, options)
+    return Effect.flatMap(Loop.run(request, stops), (outcome) => {
+      if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
+      const pause = new GraphInterrupt({
+        graph: topology.identity.name,
+        thread: task.thread,
+        interrupts: outcome.interrupts,
+        next: outcome.next
+      })
+      adoptPause(frame, pause)
+      return Effect.fail(pause)
+    })
+  })
+
+const requestOf = (
+  task: TaskState,
+  topology: Topology,
+  input: Record<string, unknown>,
+  options: NestedOptions
+): Request => {
+  const { run } = task
+  const ordinal = task.children++
+  const persistence = options.persistence ?? "call"
+  const stable = persistence === "thread"
+  const segment = stable ? stableSegmentOf(task, ordinal, options.key) : segmentOf(task, ordinal)
+  return {
+    topology,
+    tree: run.tree,
+    namespace: within(stable ? stableNamespace(run.path) : run.namespace, segment),
+    path: [...run.path, segment],
+    parents: { ...run.parents, [run.namespace]: run.checkpointId },
+    saves: persistence !== "none" && run.persistence !== undefined,
+    at: undefined,
+    call: { _tag: "Input", value: input },
+    // A task that runs for the first time has no saved subgraph runs of its own.
+    mayBeSaved: stable || task.attempt > 1 || run.seq === run.loadedSeq,
+    continues: (loaded: Loaded) => !stable || loaded.checkpoint.parents[run.namespace] === run.checkpointId
+  }
+}
+
+/** Names of the tasks that lead to a run, without what changes from run to run. */
+const stableNamespace = (path: ReadonlyArray<string>) => path.map((segment) => segment.split(":")[0]).join("|")

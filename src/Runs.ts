@@ -1,0 +1,147 @@
+/**
+ * Starting a run: from options to the tree that its graphs share, and from its events to a stream.
+ */
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Mailbox from "effect/Mailbox"
+import * as Stream from "effect/Stream"
+import type { Checkpointer } from "./Checkpointer.js"
+import type { Call, Request } from "./Entry.js"
+import { GraphInterrupt } from "./GraphError.js"
+import type { GraphEvent, Mode } from "./GraphEvent.js"
+import * as Loop from "./Loop.js"
+import type { Breakpoints, Control, Durability, Sink, Tree } from "./Run.js"
+import type { Topology } from "./Topology.js"
+
+/** Options of a run, without types. */
+export interface Options {
+  readonly recursionLimit?: number | undefined
+  readonly concurrency?: number | "unbounded" | undefined
+  readonly durability?: Durability | undefined
+  readonly interruptBefore?: ReadonlyArray<string> | "*" | undefined
+  readonly interruptAfter?: ReadonlyArray<string> | "*" | undefined
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined
+  readonly control?: Control | undefined
+}
+
+/** Options of a stream, without types. */
+export interface StreamOptions extends Options {
+  readonly modes?: ReadonlyArray<Mode> | undefined
+  readonly subgraphs?: boolean | undefined
+  readonly bufferSize?: number | undefined
+}
+
+/** What is run, and where it is saved. */
+export interface Target {
+  readonly call: Call
+  readonly thread?: string | undefined
+  readonly checkpointer?: Context.Tag.Service<Checkpointer> | undefined
+  readonly at?: string | undefined
+  readonly fence?: number | undefined
+}
+
+const DEFAULT_RECURSION_LIMIT = 25
+const DEFAULT_BUFFER = 256
+
+const breakpoints = (nodes: ReadonlyArray<string> | "*" | undefined): Breakpoints =>
+  nodes === "*" ? nodes : nodes === undefined || nodes.length === 0 ? NOWHERE : new Set(nodes)
+
+const NOWHERE: Breakpoints = new Set()
+
+/** Where a run with these options stops. */
+export const stopsOf = (options: Options): Loop.Stops => ({
+  before: breakpoints(options.interruptBefore),
+  after: breakpoints(options.interruptAfter)
+})
+
+const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree => ({
+  thread: target.thread,
+  checkpointer: target.checkpointer,
+  durability: options.durability ?? "sync",
+  recursionLimit: options.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+  concurrency:
+    options.concurrency === undefined || options.concurrency === "unbounded"
+      ? Number.POSITIVE_INFINITY
+      : options.concurrency,
+  metadata: options.metadata ?? NO_METADATA,
+  fence: target.fence,
+  control: options.control ?? { drain: undefined },
+  sink,
+  answers: new Map(),
+  replayedFrom: undefined
+})
+
+const NO_METADATA: Readonly<Record<string, unknown>> = {}
+
+/** The request to run a graph as a root. */
+export const requestOf = (topology: Topology, options: Options, target: Target, sink?: Sink): Request => ({
+  topology,
+  tree: treeOf(options, target, sink),
+  namespace: "",
+  path: [],
+  parents: {},
+  saves: target.checkpointer !== undefined,
+  mayBeSaved: true,
+  at: target.at,
+  call: target.call,
+  continues: () => false
+})
+
+/** Runs a graph as a root. */
+export const start = (
+  topology: Topology,
+  options: Options,
+  target: Target,
+  sink?: Sink
+): Effect.Effect<Loop.Outcome, unknown, any> => Loop.run(requestOf(topology, options, target, sink), stopsOf(options))
+
+/** A completed run's state; a paused run fails with `GraphInterrupt`. */
+export const orInterrupt =
+  (topology: Topology, thread: string | undefined) =>
+  (outcome: Loop.Outcome): Effect.Effect<any, GraphInterrupt> =>
+    outcome._tag === "Completed"
+      ? Effect.succeed(outcome.state)
+      : new GraphInterrupt({
+          graph: topology.identity.name,
+          thread,
+          interrupts: outcome.interrupts,
+          next: outcome.next
+        })
+
+const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unknown>): Sink => {
+  const modes = new Set<Mode>(options.modes ?? ["updates"])
+  return {
+    values: modes.has("values"),
+    updates: modes.has("updates"),
+    custom: modes.has("custom"),
+    tasks: modes.has("tasks") || modes.has("debug"),
+    checkpoints: modes.has("checkpoints") || modes.has("debug"),
+    subgraphs: options.subgraphs ?? false,
+    offer: (events) => Effect.asVoid(mailbox.offerAll(events))
+  }
+}
+
+/**
+ * Runs a graph and tells what happens: the run waits while `bufferSize` events wait for the reader, and is stopped when
+ * the reader leaves.
+ */
+export const streamOf = (
+  options: StreamOptions,
+  run: (sink: Sink) => Effect.Effect<unknown, unknown, any>
+): Stream.Stream<any, any, any> =>
+  Stream.unwrapScoped(
+    Effect.gen(function* () {
+      const mailbox = yield* Mailbox.make<GraphEvent, unknown>(options.bufferSize ?? DEFAULT_BUFFER)
+      yield* Effect.forkScoped(
+        Effect.flatMap(Effect.exit(run(sinkOf(options, mailbox))), (exit) =>
+          mailbox.done(Exit.asVoid(exit) as Exit.Exit<void, unknown>)
+        )
+      )
+      return Mailbox.toStream(mailbox)
+    })
+  )
+
+/** Runs a graph as a root and tells what happens. */
+export const stream = (topology: Topology, options: StreamOptions, target: Target): Stream.Stream<any, any, any> =>
+  streamOf(options, (sink) => start(topology, options, target, sink))

@@ -1,0 +1,112 @@
+/**
+ * What a saved checkpoint says about a thread: its state, what runs next, and how each task stands.
+ */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as Runtime from "effect/Runtime"
+import { ERROR, type Header, INTERRUPT, type Json, RESULT, type TaskResult } from "./Checkpoint.js"
+import type { Loaded } from "./Checkpointer.js"
+import { applySaved, decodeWrites, open, plan, type Request } from "./Entry.js"
+import { resultOf } from "./Events.js"
+import type { PendingInterrupt } from "./GraphError.js"
+import type { Run } from "./Run.js"
+import { TaskState } from "./TaskState.js"
+
+/** How one task of the coming superstep stands. */
+export interface TaskSnapshot {
+  readonly id: string
+  readonly node: string
+  /** What it wrote, if it has finished. */
+  readonly result: Readonly<Record<string, unknown>> | undefined
+  /** The message of its failure, if it has failed. */
+  readonly error: string | undefined
+  /** Questions that it asked; for a finished task, those that were answered. */
+  readonly interrupts: ReadonlyArray<PendingInterrupt>
+}
+
+/** A checkpoint as its readers see it. */
+export interface StateSnapshot<out State> {
+  readonly values: State
+  /** Nodes that run next; at the head without those that have finished already. */
+  readonly next: ReadonlyArray<string>
+  readonly tasks: ReadonlyArray<TaskSnapshot>
+  /** Questions that wait for an answer. */
+  readonly interrupts: ReadonlyArray<PendingInterrupt>
+  /** `undefined` for a thread that was never run. */
+  readonly checkpoint:
+    | Pick<Header, "id" | "step" | "source" | "created" | "parent" | "parents" | "graph" | "ran">
+    | undefined
+  readonly metadata: Readonly<Record<string, Json>>
+}
+
+/** The snapshot of a thread that has no checkpoint. */
+export const empty: StateSnapshot<any> = {
+  values: {},
+  next: [],
+  tasks: [],
+  interrupts: [],
+  checkpoint: undefined,
+  metadata: {}
+}
+
+/**
+ * The snapshot of a loaded checkpoint. `results` are those of its tasks that were saved with the next checkpoint. With
+ * `applyFinished` the values include what finished tasks of an unfinished superstep wrote.
+ */
+export const make = Effect.fnUntraced(function* (
+  request: Request,
+  loaded: Loaded,
+  results: ReadonlyArray<TaskResult>,
+  applyFinished: boolean
+) {
+  const runtime = yield* Effect.runtime<any>() as Effect.Effect<Runtime.Runtime<any>>
+  const { run } = yield* open({ ...request, loaded }, runtime)
+  yield* applySaved(run)
+  plan(run)
+  const tasks: Array<TaskState> = []
+  const snapshots: Array<TaskSnapshot> = []
+  for (const planned of run.next) {
+    const task = new TaskState(run, planned, undefined)
+    const saved = results.find((result) => result.task === task.key)
+    snapshots.push(yield* snapshotOf(run, task, saved))
+    tasks.push(task)
+  }
+  const finished = tasks.filter((task) => task.status === "restored")
+  const waiting = applyFinished ? tasks.filter((task) => task.status !== "restored") : tasks
+  if (applyFinished && finished.length > 0) {
+    run.algo.applyWrites(run.topology, run.channels, run.seen, finished)
+  }
+  const { checkpoint } = loaded
+  return {
+    values: run.channels.read(run.topology.state),
+    next: waiting.map((task) => task.node.name),
+    tasks: snapshots,
+    interrupts: tasks.flatMap((task) =>
+      task.status === "restored" ? [] : task.asked.filter(({ id }) => !run.tree.answers.has(id))
+    ),
+    checkpoint,
+    metadata: checkpoint.metadata
+  } satisfies StateSnapshot<unknown>
+})
+
+/** Reads what was saved for a task; control rows do not count as results. */
+const snapshotOf = Effect.fnUntraced(function* (run: Run, task: TaskState, saved: TaskResult | undefined) {
+  let error: string | undefined
+  for (const { channel, value } of run.saved.get(task.key)?.rows ?? []) {
+    if (channel === INTERRUPT) task.asked = JSON.parse(value) as Array<PendingInterrupt>
+    if (channel === ERROR) error = (JSON.parse(value) as { message: string }).message
+    if (channel === RESULT) {
+      task.writes = yield* decodeWrites(run, value)
+      task.status = "restored"
+    }
+  }
+  let result = task.status === "restored" ? resultOf(run.topology, task) : undefined
+  if (saved !== undefined && result === undefined) {
+    const writes = decodeWrites(run, JSON.stringify(saved.writes))
+    if (Either.isRight(writes)) task.writes = writes.right
+    task.status = "restored"
+    result = resultOf(run.topology, task)
+  }
+  const { id, node } = task
+  return { id, node: node.name, result, error: result === undefined ? error : undefined, interrupts: task.asked }
+})

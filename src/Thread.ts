@@ -1,0 +1,377 @@
+/**
+ * A handle on a thread: everything durable hangs off it.
+ *
+ * A handle holds no state of its own; two handles of one id are the same thread. `at(id)` is the same handle on an old
+ * checkpoint: what runs or is updated there becomes a fork.
+ */
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
+import type * as Runtime from "effect/Runtime"
+import * as Stream from "effect/Stream"
+import { finish } from "./Attempt.js"
+import type { TaskResult } from "./Checkpoint.js"
+import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
+import { type Command, make as command, END, isCommand } from "./Command.js"
+import { type Answer, applySaved, type Call, open, plan, type Request } from "./Entry.js"
+import type { Nodes, Outcome, RunOptions, StreamOptions } from "./Graph.js"
+import type * as Errors from "./GraphError.js"
+import { AmbiguousUpdate, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint, UnknownNode } from "./GraphError.js"
+import type * as GraphEvent from "./GraphEvent.js"
+import * as Interrupt from "./Interrupt.js"
+import * as Busy from "./internal/busy.js"
+import * as Runs from "./Runs.js"
+import * as Snapshot from "./Snapshot.js"
+import { TaskState } from "./TaskState.js"
+import type { Topology } from "./Topology.js"
+
+export type { StateSnapshot, TaskSnapshot } from "./Snapshot.js"
+
+/** What to do when a run of the thread is in progress in this process. */
+export type Multitask = "reject" | "enqueue"
+
+/** Options of a run on a thread. */
+export interface ThreadRunOptions<N extends string = string> extends RunOptions<N> {
+  /** Default `"reject"`: fail with `ThreadBusy`. */
+  readonly multitask?: Multitask | undefined
+}
+
+/** Options of a resume: the state can be changed and the run sent elsewhere together with the answer. */
+export interface ResumeOptions<N extends string, U> extends ThreadRunOptions<N> {
+  readonly update?: U | undefined
+  readonly goto?: N | ReadonlyArray<N> | undefined
+}
+
+/** Options of `update`. */
+export interface UpdateOptions<N extends string> {
+  /** The node that the update counts as; default: the node that ran last. `END` clears what is pending. */
+  readonly as?: N | "__start__" | "__end__" | undefined
+}
+
+type Failures<E> = E | Exclude<Errors.RunError, GraphInterrupt> | Errors.ThreadError
+
+/** A thread of a graph. */
+export interface Thread<
+  out State,
+  in Update,
+  in out N extends Nodes,
+  in out Ev,
+  out E,
+  out R,
+  out Full = State,
+  in FullUpdate = Update
+> {
+  readonly id: string
+
+  /** Runs with a new input; fails with `GraphInterrupt` when it pauses. */
+  readonly invoke: (
+    input: Update | Command<any, keyof N & string, never>,
+    options?: ThreadRunOptions<keyof N & string>
+  ) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+
+  /** Like `invoke`, with a pause as a value. */
+  readonly run: (
+    input: Update | Command<any, keyof N & string, never>,
+    options?: ThreadRunOptions<keyof N & string>
+  ) => Effect.Effect<Outcome<State>, Failures<E>, R>
+
+  /** Runs with a new input and tells what happens. */
+  readonly stream: <const M extends GraphEvent.Mode = "updates">(
+    input: Update | Command<any, keyof N & string, never>,
+    options?: StreamOptions<M, keyof N & string> & ThreadRunOptions<keyof N & string>
+  ) => Stream.Stream<GraphEvent.Of<M, State, FullUpdate, Ev>, Failures<E>, R>
+
+  /**
+   * Goes on with the saved run: after a crash, a failure or a breakpoint without arguments, after a pause with its
+   * answer (typed) or with answers by interrupt id.
+   */
+  readonly resume: {
+    (options?: ResumeArguments<N, FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+    <I extends Interrupt.Any>(
+      interrupt: I,
+      answer: Interrupt.Answer<I>,
+      options?: ResumeOptions<keyof N & string, FullUpdate>
+    ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+    (
+      answers: Readonly<Record<string, unknown>>,
+      options?: ResumeOptions<keyof N & string, FullUpdate>
+    ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+  }
+
+  /** Answers the only pause that waits, whatever it is; several fail with `AmbiguousResume`. */
+  readonly answer: (
+    value: unknown,
+    options?: ResumeOptions<keyof N & string, FullUpdate>
+  ) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+
+  /** Like `resume` and `answer`, and tells what happens. */
+  readonly resumeStream: <const M extends GraphEvent.Mode = "updates">(
+    resume: Resume | undefined,
+    options?: StreamOptions<M, keyof N & string> & ResumeOptions<keyof N & string, FullUpdate>
+  ) => Stream.Stream<GraphEvent.Of<M, State, FullUpdate, Ev>, Failures<E>, R>
+
+  /** The thread's newest checkpoint, or the one this handle is at. */
+  readonly state: Effect.Effect<
+    Snapshot.StateSnapshot<Full>,
+    Errors.StorageError | Errors.GraphMismatch | Errors.UnknownCheckpoint,
+    Checkpointer
+  >
+
+  /** Checkpoints, newest first, of all branches. */
+  readonly history: (
+    options?: ListOptions
+  ) => Stream.Stream<
+    Snapshot.StateSnapshot<Full>,
+    Errors.StorageError | Errors.GraphMismatch | Errors.UnknownCheckpoint,
+    Checkpointer
+  >
+
+  /** Writes to the state as if a node had returned the update; yields the new checkpoint's id. */
+  readonly update: (
+    update: FullUpdate | Command<any, keyof N & string, never> | null,
+    options?: UpdateOptions<keyof N & string>
+  ) => Effect.Effect<string, Failures<never> | Errors.AmbiguousUpdate, R>
+
+  /** The same thread at one of its checkpoints. */
+  readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate>
+
+  /** Removes everything saved of the thread. */
+  readonly delete: Effect.Effect<void, Errors.CheckpointerError, Checkpointer>
+}
+
+type ResumeArguments<N extends Nodes, U> = ResumeOptions<keyof N & string, U> & { readonly [key: string]: unknown }
+
+/** Answers to pauses, as a value for `resumeStream`. */
+export type Resume = Answer
+
+/** The answer to the only pause that waits. */
+export const answer = (value: unknown): Resume => ({ _tag: "Bare", value })
+/** Answers by interrupt id. */
+export const answers = (values: Readonly<Record<string, unknown>>): Resume => ({ _tag: "ById", values })
+/** The answer to the only pause of a typed interrupt. */
+export const answerTo = <I extends Interrupt.Any>(interrupt: I, value: Interrupt.Answer<I>): Resume => ({
+  _tag: "Named",
+  name: interrupt.interruptName,
+  value: new Typed(interrupt, value)
+})
+
+/** An answer that is still to be encoded with its interrupt's schema. */
+class Typed {
+  constructor(
+    readonly interrupt: Interrupt.Any,
+    readonly value: unknown
+  ) {}
+}
+
+const encodeAnswer = (resume: Answer | undefined): Either.Either<Answer | undefined, InvalidAnswer> => {
+  if (resume === undefined || resume._tag !== "Named" || !(resume.value instanceof Typed)) return Either.right(resume)
+  const { interrupt, value } = resume.value
+  const encoded = ParseResult.encodeUnknownEither(interrupt.answer)(value)
+  if (Either.isRight(encoded)) return Either.right({ ...resume, value: encoded.right })
+  return Either.left(
+    new InvalidAnswer({
+      id: interrupt.interruptName,
+      name: interrupt.interruptName,
+      detail: ParseResult.TreeFormatter.formatIssueSync(encoded.left)
+    })
+  )
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// implementation
+// ---------------------------------------------------------------------------------------------------------------------
+
+type AnyThread = Thread<any, any, any, any, any, any, any, any>
+type AnyOptions = Runs.StreamOptions & ResumeOptions<string, any>
+
+class ThreadImpl {
+  constructor(
+    readonly topology: Topology,
+    readonly defaults: Runs.Options,
+    readonly id: string,
+    readonly checkpoint: string | undefined
+  ) {}
+
+  private start(call: Call, options: AnyOptions, sink?: Parameters<typeof Runs.start>[3]) {
+    const target = { call, thread: this.id, at: this.checkpoint }
+    const merged = { ...this.defaults, ...options }
+    return Effect.flatMap(Checkpointer, (checkpointer) =>
+      Busy.exclusive(checkpointer, this.id, options.multitask ?? "reject", () =>
+        Runs.start(this.topology, merged, { ...target, checkpointer }, sink)
+      )
+    )
+  }
+
+  readonly run = (input: any, options: AnyOptions = {}): Effect.Effect<any, any, any> =>
+    this.start(callOf(input), options)
+
+  readonly invoke = (input: any, options: AnyOptions = {}): Effect.Effect<any, any, any> =>
+    Effect.flatMap(this.run(input, options), Runs.orInterrupt(this.topology, this.id))
+
+  readonly stream = (input: any, options: AnyOptions = {}) =>
+    Runs.streamOf(options, (sink) => this.start(callOf(input), options, sink))
+
+  private go(resume: Answer | undefined, options: AnyOptions, sink?: Parameters<typeof Runs.start>[3]) {
+    return Effect.flatMap(encodeAnswer(resume), (answer) =>
+      this.start({ _tag: "Resume", answer, command: commandOf(options) }, options, sink)
+    )
+  }
+
+  readonly resume = (first?: any, second?: any, third?: any): Effect.Effect<any, any, any> => {
+    const [resume, options] = resumeArguments(first, second, third)
+    return Effect.flatMap(this.go(resume, options), Runs.orInterrupt(this.topology, this.id))
+  }
+
+  readonly answer = (value: unknown, options: AnyOptions = {}): Effect.Effect<any, any, any> =>
+    Effect.flatMap(this.go(answer(value), options), Runs.orInterrupt(this.topology, this.id))
+
+  readonly resumeStream = (resume: Answer | undefined, options: AnyOptions = {}) =>
+    Runs.streamOf(options, (sink) => this.go(resume, options, sink))
+
+  private request(checkpointer: Context.Tag.Service<Checkpointer>, at: string | undefined): Request {
+    return {
+      ...Runs.requestOf(this.topology, this.defaults, { call: GO_ON, thread: this.id, checkpointer, at }),
+      saves: true
+    }
+  }
+
+  private readonly load = Effect.fnUntraced(function* (this: ThreadImpl) {
+    const checkpointer = yield* Checkpointer
+    const address = { thread: this.id, namespace: "" }
+    const loaded = yield* checkpointer.load(address, this.checkpoint)
+    if (loaded === undefined && this.checkpoint !== undefined) {
+      return yield* new UnknownCheckpoint({ thread: this.id, checkpoint: this.checkpoint })
+    }
+    return { checkpointer, address, loaded }
+  })
+
+  readonly state = Effect.suspend(() =>
+    Effect.flatMap(this.load(), ({ checkpointer, loaded }) => {
+      if (loaded === undefined) return Effect.succeed(Snapshot.empty)
+      const isHead = loaded.head === loaded.checkpoint.seq
+      const request = this.request(checkpointer, this.checkpoint)
+      if (isHead) return Snapshot.make(request, loaded, [], this.checkpoint === undefined)
+      return Effect.flatMap(childOf(checkpointer, this.id, loaded), (results) =>
+        Snapshot.make(request, loaded, results, false)
+      )
+    })
+  )
+
+  readonly history = (options: ListOptions = {}): Stream.Stream<any, any, any> =>
+    Stream.unwrap(
+      Effect.map(Checkpointer, (checkpointer) => {
+        const request = this.request(checkpointer, undefined)
+        const results = new Map<number, ReadonlyArray<TaskResult>>()
+        return checkpointer.list({ thread: this.id, namespace: "" }, options).pipe(
+          Stream.mapEffect((loaded) => {
+            const { parent, results: own, seq } = loaded.checkpoint
+            if (parent !== undefined && own.length > 0) results.set(parent.seq, own)
+            return Snapshot.make(request, loaded, results.get(seq) ?? [], false)
+          })
+        )
+      })
+    )
+
+  readonly update = (update: any, options: UpdateOptions<string> = {}): Effect.Effect<string, any, any> =>
+    Effect.flatMap(this.load(), ({ checkpointer, loaded }) =>
+      Busy.exclusive(checkpointer, this.id, "reject", () => this.applyUpdate(checkpointer, loaded, update, options.as))
+    )
+
+  private readonly applyUpdate = Effect.fnUntraced(function* (
+    this: ThreadImpl,
+    checkpointer: Context.Tag.Service<Checkpointer>,
+    loaded: Loaded | undefined,
+    update: unknown,
+    as: string | undefined
+  ) {
+    const runtime = yield* Effect.runtime<any>() as Effect.Effect<Runtime.Runtime<any>>
+    const { run } = yield* open({ ...this.request(checkpointer, this.checkpoint), loaded }, runtime)
+    if (loaded === undefined) run.step = 0
+    yield* applySaved(run)
+    if (as === END && (update === null || update === undefined)) {
+      plan(run)
+      const done = run.next.map((task) => ({ ...task, writes: [] }))
+      const applied = yield* run.algo.applyWrites(run.topology, run.channels, run.seen, done)
+      run.journal!.record(applied)
+      yield* run.persistence!.commit({ source: "update", ran: [], results: [], status: "idle" })
+      return run.checkpointId
+    }
+    const node = yield* nodeOf(this.topology, this.id, run.ran, as)
+    const task = new TaskState(run, { node, send: undefined, index: -1 }, undefined)
+    yield* finish(task, update) as Effect.Effect<void, any>
+    const applied = yield* run.algo.applyUpdate(run.topology, run.channels, run.seen, task.writes)
+    run.journal!.record(applied)
+    yield* run.persistence!.commit({ source: "update", ran: [node.name], results: [], status: "idle" })
+    return run.checkpointId
+  })
+
+  readonly at = (checkpoint: string) =>
+    new ThreadImpl(this.topology, this.defaults, this.id, checkpoint) as unknown as AnyThread
+
+  readonly delete = Effect.flatMap(Checkpointer, (checkpointer) => checkpointer.deleteThread(this.id))
+}
+
+const GO_ON: Call = { _tag: "Resume", answer: undefined, command: undefined }
+
+const callOf = (input: unknown): Call =>
+  isCommand(input) ? { _tag: "Command", command: input } : { _tag: "Input", value: input as Record<string, unknown> }
+
+const commandOf = (options: AnyOptions): Command | undefined =>
+  options.update === undefined && options.goto === undefined
+    ? undefined
+    : (command({ update: options.update, goto: options.goto }) as Command)
+
+const isOptions = (value: Record<string, unknown>) => Object.keys(value).every((key) => OPTION_KEYS.has(key))
+
+const OPTION_KEYS = new Set([
+  "recursionLimit",
+  "concurrency",
+  "durability",
+  "interruptBefore",
+  "interruptAfter",
+  "metadata",
+  "control",
+  "multitask",
+  "update",
+  "goto"
+])
+
+const resumeArguments = (first: any, second: any, third: any): readonly [Answer | undefined, AnyOptions] => {
+  if (first === undefined) return [undefined, {}]
+  if (Interrupt.isInterrupt(first)) return [answerTo(first, second as never), third ?? {}]
+  return isOptions(first) ? [undefined, first] : [answers(first), second ?? {}]
+}
+
+/** Results that were saved with the checkpoint's first child. */
+const childOf = (checkpointer: Context.Tag.Service<Checkpointer>, thread: string, loaded: Loaded) =>
+  checkpointer.list({ thread, namespace: "" }).pipe(
+    Stream.takeWhile((one) => one.checkpoint.seq > loaded.checkpoint.seq),
+    Stream.filter((one) => one.checkpoint.parent?.seq === loaded.checkpoint.seq && one.checkpoint.results.length > 0),
+    Stream.runLast,
+    Effect.map(Option.match({ onNone: () => [], onSome: (one) => one.checkpoint.results }))
+  )
+
+/** The node that an update counts as (`semantics.md` 7.3). */
+const nodeOf = (
+  topology: Topology,
+  thread: string,
+  ran: ReadonlyArray<string>,
+  as: string | undefined
+): Either.Either<Topology["nodes"][number], AmbiguousUpdate | UnknownNode> => {
+  const users = topology.nodes.filter(({ hidden }) => !hidden)
+  const name =
+    as ?? (users.length === 1 ? users[0]!.name : ran.length === 0 ? topology.nodes[topology.entry]!.name : undefined)
+  if (name === undefined && ran.length > 1) {
+    return Either.left(new AmbiguousUpdate({ thread, candidates: ran }))
+  }
+  const id = topology.nodeIds.get(name ?? ran[0]!)
+  return id === undefined
+    ? Either.left(new UnknownNode({ node: name ?? ran[0]!, from: "update", reason: "NotInGraph" }))
+    : Either.right(topology.nodes[id]!)
+}
+
+/** A handle on a thread of a graph. */
+export const make = (topology: Topology, defaults: Runs.Options, id: string): AnyThread =>
+  new ThreadImpl(topology, defaults, id, undefined) as unknown as AnyThread
