@@ -282,6 +282,10 @@ const placeOf = (commit: Commit, line: Line | undefined): { run: number; before:
   return { run: commit.seq, before, starts: true }
 }
 
+/** Whether the nodes that ran are told by the results. */
+const sameNames = (ran: Commit["ran"], results: Commit["results"]): boolean =>
+  ran.length === results.length && ran.every((name, i) => results[i]!.task === name)
+
 /** Fields that every row has, whole or not. */
 const headText = (commit: Commit, place: ReturnType<typeof placeOf>): string => {
   let text = ""
@@ -292,7 +296,7 @@ const headText = (commit: Commit, place: ReturnType<typeof placeOf>): string => 
   if (commit.resumedAt !== 0) text += `,"z":${commit.resumedAt}`
   if (place.starts) text += `,"a":[${place.before.block},${place.before.ranges.flat().join(",")}]`.replace(",]", "]")
   else if (place.run !== 0) text += `,"r":${place.run}`
-  if (commit.ran.length > 0) text += `,"n":[${quoteAll(commit.ran)}]`
+  if (!sameNames(commit.ran, commit.results)) text += `,"n":[${quoteAll(commit.ran)}]`
   return text
 }
 

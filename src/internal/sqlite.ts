@@ -48,6 +48,9 @@ const Q = {
   logs: "SELECT key, log AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND log IS NOT NULL ORDER BY key",
   append:
     "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ?",
+  // A newer fence gives no number to compare with, so that nothing is inserted.
+  appendFenced:
+    "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ? AND NOT EXISTS (SELECT 1 FROM pregel_threads WHERE thread = ? AND fence > ?)",
   insert: "INSERT INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
   writes: "SELECT key, task, channel, idx, path, value FROM pregel_writes WHERE key >= ? AND key <= ?",
   keep: "INSERT OR IGNORE INTO pregel_writes (key, task, channel, idx, path, value) VALUES (?, ?, ?, ?, ?, ?)",
@@ -157,18 +160,15 @@ const appendOne = Effect.fnUntraced(function* (run: Run, keys: Keys, append: App
 
 /** Whether a row needs more than one statement. */
 const isPlain = (append: Append): boolean =>
-  append.expectedHead > 0 &&
-  append.writes.length === 0 &&
-  append.thread === undefined &&
-  append.fence === undefined &&
-  append.requires === undefined
+  append.expectedHead > 0 && append.writes.length === 0 && append.thread === undefined && append.requires === undefined
 
 const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites"> => {
-  const appendPlain = (key: number, { data, expectedHead, log, seq }: Append) =>
-    Effect.map(
-      db.run(Q.append, [first(key) + seq, log, data, first(key), first(key + 1), first(key) + expectedHead]),
-      ({ count }) => [count === 1]
-    )
+  const appendPlain = (key: number, { address, data, expectedHead, fence, log, seq }: Append) => {
+    const params = [first(key) + seq, log, data, first(key), first(key + 1), first(key) + expectedHead]
+    const inserted =
+      fence === undefined ? db.run(Q.append, params) : db.run(Q.appendFenced, [...params, address.thread, fence])
+    return Effect.map(inserted, ({ count }) => [count === 1])
+  }
 
   const appendAll = (rows: ReadonlyArray<Append>) =>
     db.transaction(

@@ -1,0 +1,230 @@
+/**
+ * The reading half of the typed service.
+ */
+import * as Chunk from "effect/Chunk"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import {
+  type Address,
+  type GraphIdentity,
+  type Json,
+  makeId,
+  type PendingWrite,
+  pendingWriteOrder,
+  seqOfId,
+  type ThreadStatus
+} from "../Checkpoint.js"
+import type { Encoded, EncodedRow, EncodedThreadInfo } from "../CheckpointDriver.js"
+import type { Checkpointer, Loaded, ThreadInfo } from "../Checkpointer.js"
+import { CheckpointDecodeError, CheckpointerError } from "../GraphError.js"
+import { addressProblem, encodeAddress, invalid, matches } from "./address.js"
+import { lineOf, parse, recordOf, resultsOf, seenOf } from "./fold.js"
+import { decoding, makeReader, type Read } from "./reader.js"
+import { decodeName, encodeName, RecordError, unsealWrite } from "./record.js"
+import { type Graphs, toLineage } from "./writing.js"
+
+type Service = Context.Tag.Service<typeof Checkpointer>
+
+/** Rows that are read at once. */
+const PAGE = 64
+
+/** `load` and `list` over a driver. */
+export const makeReading = (encoded: Encoded, graphs: Graphs) => {
+  const readerOf = (address: Address) =>
+    makeReader({ data: (ranges) => encoded.data(address, ranges), logs: (ranges) => encoded.logs(address, ranges) })
+
+  const decodeWrites = (seq: number, writes: ReadonlyArray<PendingWrite>): ReadonlyArray<PendingWrite> =>
+    writes
+      .map((write) => ({
+        ...write,
+        task: decodeName(write.task),
+        path: decodeName(write.path),
+        channel: decodeName(write.channel)
+      }))
+      .map((write) => unsealWrite(write, seq))
+      .sort(pendingWriteOrder)
+
+  const loaded = (
+    { before, items, own, state }: Read,
+    graph: GraphIdentity,
+    head: number,
+    writes: Loaded["writes"]
+  ): Loaded => {
+    const { row } = state
+    const results = resultsOf(state, own)
+    return {
+      head,
+      writes,
+      lineage: toLineage(lineOf(state, before)),
+      checkpoint: {
+        seq: row.seq,
+        id: makeId(row.seq, row.created),
+        parent: row.parent && { seq: row.parent.seq, id: makeId(row.parent.seq, row.parent.created) },
+        step: row.step,
+        source: row.source,
+        created: row.created,
+        version: row.version,
+        resumedAt: row.resumedAt,
+        seen: seenOf(state.seen),
+        ran: row.fields.n ?? results.map(({ task }) => task),
+        results,
+        graph,
+        parents: recordOf(state.parents) as Readonly<Record<string, string>>,
+        metadata: recordOf(state.metadata),
+        channels: Array.from(state.cells, ([name, cell]) => ({
+          name,
+          version: cell.version,
+          append: cell.append,
+          value: cell.append ? (items.get(name) ?? []) : cell.value
+        }))
+      }
+    }
+  }
+
+  /** Decodes one row; `undefined` where `wanted` refuses it. */
+  const decodeRow = Effect.fnUntraced(function* (
+    reader: ReturnType<typeof readerOf>,
+    row: EncodedRow,
+    head: number,
+    wanted: (id: string, record: () => Readonly<Record<string, Json>>) => boolean
+  ) {
+    const parsed = yield* decoding(() => parse(row.seq, row.data))
+    const found = yield* reader.state(parsed)
+    const { metadata, graph: graphNumber } = found.state
+    const { created, seq, source, step } = parsed
+    if (!wanted(makeId(seq, created), () => ({ ...recordOf(metadata), source, step }))) return undefined
+    const read = yield* reader.items(found)
+    const graph = yield* graphs.graphOf(graphNumber)
+    return yield* decoding(() => {
+      if (graph === undefined) throw new RecordError(`row ${seq} names graph ${graphNumber}, which is not stored`)
+      return loaded(read, graph, head, row.writes.length === 0 ? [] : decodeWrites(seq, row.writes))
+    })
+  })
+
+  const located = (address: Address, row: EncodedRow) => (error: RecordError | CheckpointerError) =>
+    error instanceof RecordError
+      ? new CheckpointDecodeError({
+          ...address,
+          checkpoint: `#${row.seq}`,
+          channel: error.channel,
+          detail: error.message
+        })
+      : error
+
+  const load: Service["load"] = Effect.fnUntraced(function* (address, id) {
+    const problem = addressProblem(address)
+    if (problem !== undefined) return yield* invalid("load", address.thread, problem)
+    const seq = id === undefined ? undefined : seqOfId(String(id))
+    if (id !== undefined && seq === undefined) return undefined
+    const at = encodeAddress(address)
+    const { head, row } = yield* encoded.read(at, seq)
+    if (row === undefined) return undefined
+    return yield* decodeRow(readerOf(at), row, head, (found) => id === undefined || found === id).pipe(
+      Effect.mapError(located(address, row))
+    )
+  })
+
+  const list: Service["list"] = (address, options = {}) => {
+    const { before, filter = {}, limit = Number.POSITIVE_INFINITY } = options
+    const last = before === undefined ? Number.MAX_SAFE_INTEGER : seqOfId(String(before))
+    const problem =
+      addressProblem(address) ??
+      (last === undefined ? `"${before}" is no checkpoint id` : undefined) ??
+      (limit >= 0 && (limit === Number.POSITIVE_INFINITY || Number.isInteger(limit))
+        ? undefined
+        : `the limit ${limit} is no number of checkpoints`)
+    if (problem !== undefined || last === undefined)
+      return Stream.fail(invalid("list", address.thread, String(problem)))
+    const at = encodeAddress(address)
+    const reader = readerOf(at)
+    const filtered = Object.keys(filter).length > 0
+    const page = Effect.fnUntraced(function* (head: number, from: number, left: number) {
+      const size = filtered ? PAGE : Math.min(PAGE, left)
+      const rows = size === 0 ? [] : yield* encoded.page(at, from, size)
+      const found: Array<Loaded> = []
+      for (const row of rows) {
+        if (found.length >= left) break
+        const one = yield* decodeRow(reader, row, head, (_, record) => !filtered || matches(record(), filter)).pipe(
+          Effect.mapError(located(address, row))
+        )
+        if (one !== undefined) found.push(one)
+      }
+      const rest = left - found.length
+      const next =
+        rows.length < size || size === 0 || rest === 0 ? Option.none() : Option.some([rows.at(-1)!.seq, rest] as const)
+      return [Chunk.unsafeFromArray(found), next] as const
+    })
+    return Stream.unwrap(
+      Effect.map(encoded.read(at, undefined), ({ head }) =>
+        Stream.paginateChunkEffect([last, limit] as readonly [number, number], ([from, left]) => page(head, from, left))
+      )
+    )
+  }
+
+  return { load, list }
+}
+
+/** What concerns whole threads, over a driver. */
+export const makeThreads = (encoded: Encoded, graphs: Graphs) => {
+  const threadInfo = Effect.fnUntraced(function* (row: EncodedThreadInfo) {
+    const graph = yield* graphs.graphOf(row.graph)
+    if (graph === undefined) return undefined
+    const metadata = yield* Effect.try({
+      try: () => JSON.parse(row.metadata) as ThreadInfo["metadata"],
+      catch: (cause) =>
+        new CheckpointerError({
+          operation: "threads",
+          reason: "Corrupt",
+          detail: "the metadata is no JSON",
+          thread: row.thread,
+          cause
+        })
+    })
+    return { ...row, thread: decodeName(row.thread), graph, metadata }
+  })
+
+  const threads: Service["threads"] = (options = {}) => {
+    const wanted = (info: ThreadInfo): boolean =>
+      (options.status === undefined || info.status === options.status) &&
+      (options.graph === undefined || info.graph.name === options.graph) &&
+      (options.updatedSince === undefined || info.updated >= options.updatedSince) &&
+      (options.updatedBefore === undefined || info.updated < options.updatedBefore) &&
+      matches(info.metadata, options.metadata ?? {})
+    return Stream.paginateChunkEffect(undefined as string | undefined, (after) =>
+      Effect.gen(function* () {
+        const rows = yield* encoded.threads(after, PAGE, options)
+        const found = (yield* Effect.forEach(rows, threadInfo)).filter((info) => info !== undefined)
+        const next = rows.length < PAGE ? Option.none() : Option.some(rows.at(-1)!.thread)
+        return [Chunk.unsafeFromArray(found.filter(wanted)), next] as const
+      })
+    )
+  }
+
+  /** Runs an operation on a thread whose name can be stored. */
+  const onThread = <A>(
+    operation: string,
+    thread: string,
+    run: (thread: string) => Effect.Effect<A, CheckpointerError>
+  ) =>
+    Effect.suspend(() => {
+      const problem = addressProblem({ thread, namespace: "" })
+      return problem === undefined ? run(encodeName(thread)) : Effect.fail(invalid(operation, thread, problem))
+    })
+
+  const now = Effect.clockWith((clock) => clock.currentTimeMillis)
+
+  return {
+    threads,
+    namespaces: (thread: string) =>
+      onThread("namespaces", thread, (name) =>
+        Effect.map(encoded.namespaces(name), (found) => found.map(decodeName).sort())
+      ),
+    setStatus: (thread: string, status: ThreadStatus) =>
+      onThread("setStatus", thread, (name) => Effect.flatMap(now, (at) => encoded.setStatus(name, status, at))),
+    takeFence: (thread: string) =>
+      onThread("takeFence", thread, (name) => Effect.flatMap(now, (at) => encoded.takeFence(name, at))),
+    deleteThread: (thread: string) => onThread("deleteThread", thread, (name) => encoded.deleteThread(name))
+  }
+}
