@@ -13,6 +13,7 @@ import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
 import { Checkpointer, makeEncoded } from "./Checkpointer.js"
 import { CheckpointerError } from "./GraphError.js"
+import * as Postgres from "./internal/postgres.js"
 import { type Db, defaultRetry, makeGuard, type Result, type Run } from "./internal/sql.js"
 import { createTables, makeSqlite, TABLES } from "./internal/sqlite.js"
 
@@ -107,6 +108,12 @@ export const make = Effect.fnUntraced(function* (options: Options = {}) {
         const db = makeDb(sql, "BEGIN IMMEDIATE")
         yield* checkTables(yield* guard("open", undefined, () => createTables(db)), TABLES)
         return makeEncoded(makeSqlite(db, guard))
+      }),
+    pg: () =>
+      Effect.gen(function* () {
+        const db = makeDb(sql, "BEGIN")
+        yield* checkTables(yield* guard("open", undefined, () => Postgres.createTables(db)), Postgres.TABLES)
+        return makeEncoded(Postgres.makePostgres(db, guard))
       }),
     orElse: () => Effect.fail(unsupported())
   })

@@ -1,7 +1,10 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { inject } from "vitest"
 import type { Change } from "../src/Checkpoint.js"
 import { Checkpointer, type Commit, type Lineage, layerMemory } from "../src/Checkpointer.js"
 import { modelProperty } from "../src/CheckpointerSuite.js"
@@ -45,6 +48,14 @@ const set = (channel: string, version: number, value: unknown): Change => ({
   text: JSON.stringify(value)
 })
 
+it.effect(
+  "postgres agrees with a plain model",
+  () =>
+    modelProperty(assert.deepStrictEqual, 30).pipe(
+      Effect.provide(Layer.provide(SqlCheckpointer.layer(), PgClient.layer({ url: Redacted.make(inject("pgUrl")) })))
+    ),
+  60_000
+)
 it.effect(
   "sqlite agrees with a plain model",
   () =>

@@ -33,7 +33,7 @@ const REASONS: ReadonlyArray<readonly [pattern: RegExp, reason: Reason]> = [
   [/^SQLITE_(BUSY|LOCKED)|^(40001|40P01|55P03)$/, "Busy"],
   [/^SQLITE_(CORRUPT|NOTADB)|^XX00[12]$/, "Corrupt"],
   [/^SQLITE_TOOBIG|^54/, "LimitExceeded"],
-  [/^SQLITE_(CONSTRAINT|MISMATCH|ERROR|RANGE)|^(22|23|42)/, "InvalidRequest"]
+  [/^SQLITE_(CONSTRAINT|MISMATCH|ERROR|RANGE)|^(21|22|23|25|42)/, "InvalidRequest"]
 ]
 
 /** Why a statement failed; what is not known counts as a storage that can't be reached. */

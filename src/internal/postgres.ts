@@ -1,0 +1,300 @@
+/**
+ * The PostgreSQL driver. A commit is one statement: it moves the namespace's head under its row lock and appends the
+ * row, its pending writes and the thread's description, or does nothing.
+ */
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Effect from "effect/Effect"
+import type { PendingWrite, ThreadStatus } from "../Checkpoint.js"
+import type { Append, Encoded, EncodedRow, EncodedThreadInfo, EncodedWrite } from "../CheckpointDriver.js"
+import type { Db, Guard, Result, Run } from "./sql.js"
+
+/** Version of the tables. */
+export const TABLES = 1
+
+/** Any number that no other library is likely to lock. */
+const LOCK = 7_036_874_417
+
+// Names compare byte by byte, whatever the database's language.
+const NAME = 'text COLLATE "C" NOT NULL'
+
+const CREATE = [
+  "CREATE TABLE IF NOT EXISTS pregel_format (version integer NOT NULL)",
+  `INSERT INTO pregel_format SELECT ${TABLES} WHERE NOT EXISTS (SELECT 1 FROM pregel_format)`,
+  `CREATE TABLE IF NOT EXISTS pregel_graphs (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name ${NAME}, fingerprint ${NAME}, UNIQUE (name, fingerprint))`,
+  `CREATE TABLE IF NOT EXISTS pregel_threads (thread ${NAME} PRIMARY KEY, graph integer NOT NULL, status text NOT NULL, fence bigint NOT NULL, created bigint NOT NULL, updated bigint NOT NULL, metadata text NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS pregel_namespaces (key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, thread ${NAME}, namespace ${NAME}, head bigint NOT NULL, UNIQUE (thread, namespace))`,
+  "CREATE TABLE IF NOT EXISTS pregel_checkpoints (key bigint NOT NULL, seq bigint NOT NULL, log text, data text NOT NULL, PRIMARY KEY (key, seq))",
+  `CREATE TABLE IF NOT EXISTS pregel_writes (key bigint NOT NULL, seq bigint NOT NULL, task ${NAME}, channel ${NAME}, idx integer NOT NULL, path ${NAME}, value text NOT NULL, PRIMARY KEY (key, seq, task, channel, idx))`
+]
+
+/** Writes of a checkpoint as one JSON text, so that reading it takes one round trip. */
+const WRITES =
+  "coalesce((SELECT json_agg(json_build_array(w.task, w.path, w.channel, w.idx, w.value)) FROM pregel_writes w WHERE w.key = n.key AND w.seq = c.seq)::text, '[]') AS writes"
+
+const NAMESPACE = "n.thread = $1 AND n.namespace = $2"
+
+const column = (name: string) =>
+  `SELECT c.seq, c.${name} AS text FROM pregel_namespaces n JOIN unnest($3::bigint[], $4::bigint[]) r(low, high) ON true JOIN pregel_checkpoints c ON c.key = n.key AND c.seq BETWEEN r.low AND r.high WHERE ${NAMESPACE} AND c.${name} <> '' ORDER BY c.seq`
+
+const rows = (condition: string, limit: string) =>
+  `SELECT n.head, c.seq, c.data, ${WRITES} FROM pregel_namespaces n LEFT JOIN LATERAL (SELECT c.seq, c.data FROM pregel_checkpoints c WHERE c.key = n.key AND c.data <> ''${condition} ORDER BY c.seq DESC LIMIT ${limit}) c ON true WHERE ${NAMESPACE} ORDER BY c.seq DESC`
+
+const Q = {
+  hasTables: "SELECT to_regclass('pregel_format') IS NOT NULL AS found",
+  lock: `SELECT pg_advisory_xact_lock(${LOCK})`,
+  version: "SELECT version FROM pregel_format",
+  newest: rows("", "1"),
+  one: rows(" AND c.seq = $3", "1"),
+  page: rows(" AND c.seq < $3", "$4"),
+  data: column("data"),
+  logs: column("log"),
+  same: `SELECT c.data FROM pregel_namespaces n JOIN pregel_checkpoints c ON c.key = n.key AND c.seq = $3 WHERE ${NAMESPACE}`,
+  dropWrites: `DELETE FROM pregel_writes w USING pregel_namespaces n WHERE ${NAMESPACE} AND w.key = n.key AND w.seq = $3 AND w.task = ANY($4::text[])`,
+  takeFence:
+    "INSERT INTO pregel_threads (thread, graph, status, fence, created, updated, metadata) VALUES ($1, 0, 'idle', 1, $2, $2, '{}') ON CONFLICT (thread) DO UPDATE SET fence = pregel_threads.fence + 1 RETURNING fence",
+  setStatus: "UPDATE pregel_threads SET status = $1, updated = $2 WHERE thread = $3",
+  threads:
+    "SELECT thread, graph, status, created, updated, metadata FROM pregel_threads WHERE thread > $1 AND status = coalesce($2, status) AND updated >= $3 AND updated < $4 ORDER BY thread LIMIT $5",
+  namespaces: "SELECT namespace FROM pregel_namespaces WHERE thread = $1",
+  graph: "SELECT name, fingerprint FROM pregel_graphs WHERE id = $1",
+  graphId: "SELECT id FROM pregel_graphs WHERE name = $1 AND fingerprint = $2",
+  addGraph: "INSERT INTO pregel_graphs (name, fingerprint) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+  keys: "SELECT key FROM pregel_namespaces WHERE thread = $1 FOR UPDATE",
+  deleteRows: "DELETE FROM pregel_checkpoints WHERE key = ANY($1::bigint[])",
+  deleteWrites: "DELETE FROM pregel_writes WHERE key = ANY($1::bigint[])",
+  deleteNamespaces: "DELETE FROM pregel_namespaces WHERE key = ANY($1::bigint[])",
+  deleteThread: "DELETE FROM pregel_threads WHERE thread = $1"
+}
+
+/** Creates the tables unless they exist; safe to run at any time from several processes. Returns their version. */
+export const createTables = Effect.fnUntraced(function* (db: Db) {
+  // Asked first: a process may use the tables without being allowed to create any.
+  const [{ found }] = (yield* db.run(Q.hasTables, [])).rows
+  if (found !== true) {
+    yield* db.transaction(
+      Effect.fnUntraced(function* (run) {
+        yield* run(Q.lock, [])
+        for (const text of CREATE) yield* run(text, [])
+      })
+    )
+  }
+  return Number((yield* db.run(Q.version, [])).rows[0]?.version)
+})
+
+const fenced = (thread: string, fence: string) =>
+  `EXISTS (SELECT 1 FROM pregel_threads t WHERE t.thread = ${thread} AND t.fence > ${fence})`
+
+/** Rows of writes out of parallel arrays, whose first parameter is number `at`. */
+const unnested = (at: number) =>
+  `unnest($${at}::text[], $${at + 1}::text[], $${at + 2}::integer[], $${at + 3}::text[], $${at + 4}::text[], $${at + 5}::boolean[]) u(task, channel, idx, path, value, replaced)`
+
+const WRITE_COLUMNS = "(key, seq, task, channel, idx, path, value)"
+
+/** Two parts of a statement that save the writes for every row of `source`. */
+const savingWrites = (source: string, seq: string, at: number): string => {
+  const select = `SELECT ${source}.key, ${seq}::bigint, u.task, u.channel, u.idx, u.path, u.value FROM ${source}, ${unnested(at)}`
+  return (
+    `, kept AS (INSERT INTO pregel_writes ${WRITE_COLUMNS} ${select} WHERE NOT u.replaced ON CONFLICT DO NOTHING)` +
+    `, replaced AS (INSERT INTO pregel_writes ${WRITE_COLUMNS} ${select} WHERE u.replaced ON CONFLICT (key, seq, task, channel, idx) DO UPDATE SET path = excluded.path, value = excluded.value)`
+  )
+}
+
+/** Writes as parallel arrays; of two with one name the one that stays. */
+const writeArrays = (writes: ReadonlyArray<EncodedWrite>): ReadonlyArray<unknown> => {
+  const unique = new Map<string, EncodedWrite>()
+  for (const write of writes) {
+    const key = `${write.task}\n${write.channel}\n${write.index}`
+    if (write.replace || !unique.has(key)) unique.set(key, write)
+  }
+  const all = Array.from(unique.values())
+  return [
+    all.map((write) => write.task),
+    all.map((write) => write.channel),
+    all.map((write) => write.index),
+    all.map((write) => write.path),
+    all.map((write) => write.value),
+    all.map((write) => write.replace)
+  ]
+}
+
+const texts = new Map<number, string>()
+
+const remembered = (form: number, make: () => string): string => {
+  const known = texts.get(form)
+  if (known !== undefined) return known
+  const text = make()
+  texts.set(form, text)
+  return text
+}
+
+/** The statement that appends a row, and its parameters. One text for each combination of what a row may bring along. */
+const appendStatement = (append: Append): readonly [text: string, params: ReadonlyArray<unknown>] => {
+  const { address, created, data, expectedHead, fence, log, requires, seq, thread, writes } = append
+  const params: Array<unknown> = [address.thread, address.namespace, seq, expectedHead, log, data]
+  const add = (...values: ReadonlyArray<unknown>): number => {
+    for (const value of values) params.push(value)
+    return params.length - values.length + 1
+  }
+  const fenceAt = fence === undefined ? 0 : add(fence)
+  const requiresAt = requires === undefined ? 0 : add(requires)
+  const writesAt = writes.length === 0 ? 0 : add(...writeArrays(writes))
+  const threadAt = thread === undefined ? 0 : add(thread.graph, thread.status ?? null, created, thread.metadata)
+  const isFirst = expectedHead === 0
+  const form = [isFirst, fenceAt > 0, requiresAt > 0, writesAt > 0, threadAt > 0].reduce(
+    (n, bit) => n * 2 + Number(bit),
+    0
+  )
+  const text = remembered(form, () => {
+    const unfenced = fenceAt > 0 ? ` AND NOT ${fenced("$1", `$${fenceAt}`)}` : ""
+    const exists =
+      requiresAt > 0
+        ? ` AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $${requiresAt} AND c.data <> '')`
+        : ""
+    const moved = isFirst
+      ? `INSERT INTO pregel_namespaces AS n (thread, namespace, head) SELECT $1, $2, $3::bigint WHERE $4::bigint = 0${unfenced} ON CONFLICT (thread, namespace) DO UPDATE SET head = excluded.head WHERE n.head = 0${exists} RETURNING n.key`
+      : `UPDATE pregel_namespaces n SET head = $3::bigint WHERE ${NAMESPACE} AND n.head = $4::bigint${unfenced}${exists} RETURNING n.key`
+    const described =
+      threadAt > 0
+        ? `, described AS (INSERT INTO pregel_threads AS t (thread, graph, status, fence, created, updated, metadata) SELECT $1, $${threadAt}::integer, coalesce($${threadAt + 1}::text, 'idle'), 0, $${threadAt + 2}::bigint, $${threadAt + 2}::bigint, $${threadAt + 3}::text FROM moved ON CONFLICT (thread) DO UPDATE SET graph = excluded.graph, status = coalesce($${threadAt + 1}::text, t.status), updated = excluded.updated, metadata = excluded.metadata)`
+        : ""
+    const saved = writesAt > 0 ? savingWrites("moved", "$3", writesAt) : ""
+    return `WITH moved AS (${moved})${saved}${described} INSERT INTO pregel_checkpoints (key, seq, log, data) SELECT key, $3::bigint, $5::text, $6::text FROM moved`
+  })
+  return [text, params]
+}
+
+const PUT_WRITES = (isFenced: boolean) =>
+  // The lock keeps the namespace from being deleted before the writes are there.
+  `WITH found AS (SELECT n.key FROM pregel_namespaces n WHERE ${NAMESPACE} AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $3::bigint AND c.data <> '')${
+    isFenced ? ` AND NOT ${fenced("$1", "$10")}` : ""
+  } FOR SHARE)${savingWrites("found", "$3", 4)} SELECT key FROM found`
+
+const PUT = PUT_WRITES(false)
+const PUT_FENCED = PUT_WRITES(true)
+
+const appendOne = Effect.fnUntraced(function* (run: Run, append: Append, again: boolean) {
+  const [text, params] = appendStatement(append)
+  if ((yield* run(text, params)).count === 1) return true
+  if (!again) return false
+  // The answer of an earlier attempt was lost: the row that is in the way may be the very same.
+  const { address, data, seq } = append
+  return (yield* run(Q.same, [address.thread, address.namespace, seq])).rows[0]?.data === data
+})
+
+const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites"> => ({
+  append: (rows) =>
+    guard("commit", rows[0]?.address.thread, (again) => {
+      const [row] = rows
+      if (row === undefined) return Effect.succeed([])
+      if (rows.length === 1) return Effect.map(appendOne(db.run, row, again), (written) => [written])
+      return db.transaction((run) => Effect.forEach(rows, (row) => appendOne(run, row, again)))
+    }),
+  putWrites: ({ namespace, thread }, seq, writes, fence) =>
+    guard("putWrites", thread, () => {
+      const params = [thread, namespace, seq, ...writeArrays(writes)]
+      return Effect.map(
+        fence === undefined ? db.run(PUT, params) : db.run(PUT_FENCED, [...params, fence]),
+        ({ count }) => count === 1
+      )
+    }),
+  dropWrites: ({ namespace, thread }, seq, tasks) =>
+    guard("dropWrites", thread, () => Effect.asVoid(db.run(Q.dropWrites, [thread, namespace, seq, tasks])))
+})
+
+const toWrites = (text: string): ReadonlyArray<PendingWrite> =>
+  text === "[]"
+    ? []
+    : JSON.parse(text).map(([task, path, channel, index, value]: any) => ({ task, path, channel, index, value }))
+
+const toRow = ({ data, seq, writes }: any): EncodedRow => ({ seq: Number(seq), data, writes: toWrites(writes) })
+
+const toColumn = ({ rows }: Result) => rows.map(({ seq, text }) => ({ seq: Number(seq), text: String(text) }))
+
+const makeReading = (db: Db, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page"> => {
+  const columnOf =
+    (text: string): Encoded["data"] =>
+    ({ namespace, thread }, ranges) =>
+      guard("load", thread, () =>
+        Effect.map(
+          db.run(text, [thread, namespace, ranges.map(([from]) => from), ranges.map(([, to]) => to)]),
+          toColumn
+        )
+      )
+  return {
+    read: ({ namespace, thread }, seq) =>
+      guard("load", thread, () =>
+        Effect.map(
+          seq === undefined ? db.run(Q.newest, [thread, namespace]) : db.run(Q.one, [thread, namespace, seq]),
+          ({ rows: [row] }) =>
+            row === undefined
+              ? { head: 0, row: undefined }
+              : { head: Number(row.head), row: row.seq === null ? undefined : toRow(row) }
+        )
+      ),
+    data: columnOf(Q.data),
+    logs: columnOf(Q.logs),
+    page: ({ namespace, thread }, before, limit) =>
+      guard("list", thread, () =>
+        Effect.map(db.run(Q.page, [thread, namespace, before, limit]), ({ rows }) =>
+          rows.filter((row) => row.seq !== null).map(toRow)
+        )
+      )
+  }
+}
+
+const toInfo = ({ created, graph, metadata, status, thread, updated }: any): EncodedThreadInfo => ({
+  thread,
+  graph: Number(graph),
+  status: status as ThreadStatus,
+  created: Number(created),
+  updated: Number(updated),
+  metadata
+})
+
+const deleteThread = (db: Db, thread: string): Effect.Effect<void, SqlError> =>
+  db.transaction(
+    Effect.fnUntraced(function* (run) {
+      // Locked first: what a commit in progress appends must be seen by the statements that follow.
+      const keys = (yield* run(Q.keys, [thread])).rows.map(({ key }) => key)
+      for (const text of [Q.deleteRows, Q.deleteWrites, Q.deleteNamespaces]) yield* run(text, [keys])
+      yield* run(Q.deleteThread, [thread])
+    })
+  )
+
+/** The driver over a PostgreSQL database whose tables exist. */
+export const makePostgres = (db: Db, guard: Guard): Encoded => ({
+  ...makeWriting(db, guard),
+  ...makeReading(db, guard),
+  graphId: ({ fingerprint, name }) =>
+    guard("commit", undefined, () =>
+      Effect.map(
+        Effect.zipRight(db.run(Q.addGraph, [name, fingerprint]), db.run(Q.graphId, [name, fingerprint])),
+        ({ rows }) => Number(rows[0].id)
+      )
+    ),
+  graph: (id) => guard("load", undefined, () => Effect.map(db.run(Q.graph, [id]), ({ rows }) => rows[0])),
+  namespaces: (thread) =>
+    guard("namespaces", thread, () =>
+      Effect.map(db.run(Q.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
+    ),
+  threads: (after, limit, { status, updatedBefore, updatedSince }) =>
+    guard("threads", undefined, () =>
+      Effect.map(
+        db.run(Q.threads, [
+          after ?? "",
+          status ?? null,
+          Math.floor(updatedSince ?? 0),
+          Math.floor(Math.min(updatedBefore ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)),
+          limit
+        ]),
+        ({ rows }) => rows.map(toInfo)
+      )
+    ),
+  setStatus: (thread, status, now) =>
+    guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
+  takeFence: (thread, now) =>
+    guard("takeFence", thread, () =>
+      Effect.map(db.run(Q.takeFence, [thread, now]), ({ rows }) => Number(rows[0].fence))
+    ),
+  deleteThread: (thread) => guard("deleteThread", thread, () => deleteThread(db, thread))
+})
