@@ -100,7 +100,6 @@ const Proto = {
     return (this as unknown as Channel<unknown>).definition.kind
   },
   pipe() {
-    // biome-ignore lint/complexity/noArguments: the Pipeable protocol reads `arguments`
     return pipeArguments(this, arguments)
   }
 }

@@ -172,7 +172,7 @@ export class UnknownNode extends Schema.TaggedError<UnknownNode>("effect-pregel/
   reason: Schema.Literal("NotInGraph", "NotATarget", "NoDestination", "NoParent"),
   step: Optional(Schema.Int)
 }) {
-  override get message() {
+  override get message(): string {
     switch (this.reason) {
       case "NotInGraph":
         return `"${this.from}" leads to "${this.node}", which is no node of the graph`

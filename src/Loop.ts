@@ -18,7 +18,7 @@ import * as Events from "./Events.js"
 import { GraphDrained, GraphRecursion, InvalidUpdate, JoinUnsatisfied, type PendingInterrupt } from "./GraphError.js"
 import type { SaveError } from "./Persistence.js"
 import type { Breakpoints, Run } from "./Run.js"
-import { runTasks, Step, unsayable } from "./Step.js"
+import { drive, Step, unsayable } from "./Step.js"
 import type { SavedCall } from "./Task.js"
 import { TaskState } from "./TaskState.js"
 
@@ -50,7 +50,7 @@ const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.E
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.exit(restore(body)), (exit) =>
       Effect.zipRight(
-        run.current?.stop ?? Effect.void,
+        run.current?.stop() ?? Effect.void,
         Effect.flatMap(Effect.exit(close(run, exit)), (closed): Effect.Effect<Outcome, unknown> => {
           if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
           if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
@@ -82,21 +82,30 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
   while (true) {
     Events.checkpointed(run, run.source)
     if (run.next.length === 0) break
-    yield* mayRun(run)
-    run.tasks = yield* restore(run)
+    const refusal = refuse(run)
+    if (refusal !== undefined) return yield* refusal
+    run.tasks = run.next.map((task) => new TaskState(run, task, inputOf(run, task)))
+    if (run.saved.size > 0) yield* restore(run)
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
-    for (const task of run.tasks) Events.started(run, task)
-    for (const task of run.tasks) if (task.status === "restored") Events.restored(run, task)
+    if (run.sink !== undefined) yield* announce(run)
 
     const step = new Step(run, run.tasks)
     run.current = step
-    yield* runTasks(step)
+    step.launch()
+    if (step.busy) yield* drive(step)
+    if (run.sink !== undefined) yield* run.flush()
     run.tasks = step.tasks
     if (step.failed !== undefined) return yield* failed(run, step)
     if (step.escaped !== undefined) return yield* Effect.fail(step.escaped)
-    if (run.tasks.some((task) => task.status === "paused")) return yield* paused(run, step)
+    if (step.pauses) return yield* paused(run, step)
 
-    yield* barrier(run)
+    const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
+    if (Either.isLeft(applied)) return yield* conflict(run, applied.left)
+    run.journal?.record(applied.right)
+    if (run.sink !== undefined) yield* tell(run, applied.right)
+    run.updated = applied.right.updated
+    plan(run)
+    yield* commit(run, applied.right)
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.after, step.tasks)) return yield* stop(run)
   }
   if (run.sink !== undefined) yield* run.flush()
@@ -105,18 +114,26 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
 }) as (run: Run, stops: Stops) => Effect.Effect<Outcome, unknown, any>
 
 /** Counts the superstep and refuses it past the limit, or when a drain was requested. */
-const mayRun = (run: Run): Effect.Effect<void, GraphRecursion | GraphDrained> => {
+const refuse = (run: Run): GraphRecursion | GraphDrained | undefined => {
   const { topology, tree } = run
   const graph = topology.identity.name
   if (tree.control.drain !== undefined) {
     const next = run.next.map(({ node }) => node.name)
     return new GraphDrained({ graph, thread: tree.thread, reason: tree.control.drain, next })
   }
-  if (run.next.every(({ node }) => node.hidden)) return Effect.void
-  if (run.steps >= run.limit)
+  if (run.next.every(({ node }) => node.hidden)) return undefined
+  if (run.steps >= run.limit) {
     return new GraphRecursion({ graph, limit: run.limit, step: run.step, thread: tree.thread })
+  }
   run.steps++
-  return Effect.void
+  return undefined
+}
+
+/** Tells which tasks start, and what was restored of them. */
+const announce = (run: Run): Effect.Effect<void> => {
+  for (const task of run.tasks) Events.started(run, task)
+  for (const task of run.tasks) if (task.status === "restored") Events.restored(run, task)
+  return run.flush()
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -129,17 +146,13 @@ const inputOf = (run: Run, task: Run["next"][number]): unknown => {
   return task.node.id === entry ? run.channels.get(start) : run.channels.read(task.node.reads)
 }
 
-/** The tasks of the superstep, with what was saved for them: a finished one is not run, an unanswered one neither. */
-const restore = Effect.fnUntraced(function* (run: Run): Generator<any, ReadonlyArray<TaskState>, any> {
-  const tasks = run.next.map((task) => new TaskState(run, task, inputOf(run, task)))
-  if (run.saved.size > 0) {
-    for (const task of tasks) {
-      const saved = run.saved.get(task.key)
-      if (saved !== undefined) yield* restoreTask(run, task, saved.rows)
-    }
+/** Gives tasks what was saved for them: a finished one is not run, an unanswered one neither. */
+const restore = Effect.fnUntraced(function* (run: Run): Generator<any, void, any> {
+  for (const task of run.tasks) {
+    const saved = run.saved.get(task.key)
+    if (saved !== undefined) yield* restoreTask(run, task, saved.rows)
   }
-  return tasks
-}) as (run: Run) => Effect.Effect<ReadonlyArray<TaskState>, unknown>
+}) as (run: Run) => Effect.Effect<void, unknown>
 
 const restoreTask = Effect.fnUntraced(function* (
   run: Run,
@@ -199,28 +212,24 @@ const failed = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any
   return yield* Effect.failCause(step.failed!.failure!)
 }) as (run: Run, step: Step) => Effect.Effect<never, unknown>
 
-/** All tasks are done: their writes become visible together, and the new state is a checkpoint. */
-const barrier = Effect.fnUntraced(function* (run: Run) {
-  const { topology } = run
-  const applied = run.algo.applyWrites(topology, run.channels, run.seen, run.tasks)
-  if (Either.isLeft(applied)) return yield* conflict(run, applied.left)
-  run.journal?.record(applied.right)
-  if (run.sink !== undefined) {
-    if (topology.output.some((id) => applied.right.changed.get(id)?.length)) Events.values(run)
-    yield* run.flush()
-  }
-  run.updated = applied.right.updated
-  plan(run)
+/** Tells the new state, if a task wrote to the output. */
+const tell = (run: Run, applied: Applied): Effect.Effect<void> => {
+  if (run.topology.output.some((id) => applied.changed.get(id)?.length)) Events.values(run)
+  return run.flush()
+}
+
+/** All writes are applied: the new state becomes a checkpoint. */
+const commit = (run: Run, applied: Applied): Effect.Effect<void, SaveError> => {
   run.source = "loop"
+  run.saved = NOTHING_SAVED
   if (run.persistence === undefined) {
     run.seq++
     run.step++
-  } else {
-    const status = run.next.length === 0 && run.namespace === "" ? "idle" : undefined
-    yield* run.persistence.commit({ source: "loop", ran: ranOf(run), results: resultsOf(run, applied.right), status })
+    return Effect.void
   }
-  run.saved = NOTHING_SAVED
-})
+  const status = run.next.length === 0 && run.namespace === "" ? "idle" : undefined
+  return run.persistence.commit({ source: "loop", ran: ranOf(run), results: resultsOf(run, applied), status })
+}
 
 const NOTHING_SAVED: Run["saved"] = new Map()
 

@@ -38,16 +38,14 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 /** Collects the writes of a node's result. Throws an `OutputError`; `collect` is the total form. */
 const add = (sink: Sink, output: unknown): void => {
   if (output === undefined || output === null) return
-  if (isCommand(output)) return addCommand(sink, output)
-  if (isSend(output)) return addSend(sink, output, sink.targets)
-  if (Array.isArray(output)) {
+  if (isCommand(output)) addCommand(sink, output)
+  else if (isSend(output)) addSend(sink, output, sink.targets)
+  else if (Array.isArray(output)) {
     if (!output.some((item) => isCommand(item) || isSend(item)))
       throw invalidReturn(sink, "a list without Command or Send")
     for (const item of output) add(sink, item)
-    return
-  }
-  if (!isRecord(output)) throw invalidReturn(sink, `a ${typeof output}`)
-  addUpdate(sink, output)
+  } else if (isRecord(output)) addUpdate(sink, output)
+  else throw invalidReturn(sink, `a ${typeof output}`)
 }
 
 const invalidReturn = (sink: Sink, what: string) =>
@@ -161,7 +159,7 @@ const badPacket = (
     detail: `the argument of a Send to "${send.node}" is invalid: ${refusal.detail}`
   })
 
-const total = (sink: Sink, body: () => void): OutputError | undefined => {
+const total = (body: () => void): OutputError | undefined => {
   try {
     body()
     return undefined
@@ -172,7 +170,7 @@ const total = (sink: Sink, body: () => void): OutputError | undefined => {
 }
 
 /** Collects the writes of a node's result; returns what is wrong with it. */
-export const collect = (sink: Sink, output: unknown): OutputError | undefined => total(sink, () => add(sink, output))
+export const collect = (sink: Sink, output: unknown): OutputError | undefined => total(() => add(sink, output))
 
 /** Adds what a node's static edges and joins write when it ends. */
 export const follow = (sink: Sink, node: Node): void => {
@@ -186,7 +184,7 @@ export const addRoute = (
   targets: ReadonlyMap<string, string> | undefined,
   result: unknown
 ): OutputError | undefined =>
-  total(sink, () => {
+  total(() => {
     for (const item of Array.isArray(result) ? result : [result]) {
       if (isSend(item)) {
         if (targets !== undefined && !hasValue(targets, item.node)) {
@@ -210,7 +208,7 @@ const hasValue = (targets: ReadonlyMap<string, string>, node: string) => {
 
 /** The writes of a run's input: known input channels only, by name. */
 export const collectInput = (sink: Sink, input: Record<string, unknown>): OutputError | undefined =>
-  total(sink, () => addUpdate(sink, input))
+  total(() => addUpdate(sink, input))
 
 /** Tells whether a command that left a subgraph is meant for the graph of this name. */
 export const addresses = (command: Command, graph: string): boolean =>

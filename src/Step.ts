@@ -31,6 +31,7 @@ const HANDLERS = 90_000_000
 export class Step {
   readonly tasks: Array<TaskState>
   private readonly queue: Array<TaskState>
+  private nextInQueue = 0
   private readonly running = new Set<TaskState>()
   private readonly toHandle: Array<TaskState> = []
   private wake: (() => void) | undefined
@@ -46,20 +47,19 @@ export class Step {
     tasks: ReadonlyArray<TaskState>
   ) {
     this.tasks = tasks.slice()
-    this.queue = tasks.filter((task) => task.status === "planned")
+    this.queue = []
     for (const task of tasks) {
-      if (task.status === "handled") this.queue.push(this.handlerOf(task, task.failure!))
+      if (task.status === "planned") this.queue.push(task)
+      else if (task.status === "handled") this.queue.push(this.handlerOf(task, task.failure!))
     }
   }
 
   /** Starts tasks as far as the concurrency limit allows. */
   launch(): void {
     const limit = this.run.tree.concurrency
-    let next = 0
-    while (next < this.queue.length && this.running.size < limit && this.failed === undefined) {
-      this.start(this.queue[next++]!, undefined)
+    while (this.nextInQueue < this.queue.length && this.running.size < limit && this.failed === undefined) {
+      this.start(this.queue[this.nextInQueue++]!, undefined)
     }
-    this.queue.splice(0, next)
   }
 
   private start(task: TaskState, effect: Effect.Effect<void, unknown, any> | undefined): void {
@@ -89,7 +89,8 @@ export class Step {
         failure.escaped &&
         addresses(failure.command, this.run.topology.identity.name)
       ) {
-        return this.start(task, finish(task, command({ update: failure.command.update, goto: failure.command.goto })))
+        this.start(task, finish(task, command({ update: failure.command.update, goto: failure.command.goto })))
+        return
       }
     }
     task.open = false
@@ -125,7 +126,10 @@ export class Step {
     const cause = Cause.isInterruptedOnly(exit.cause)
       ? Cause.fail(new NodeCancelled({ node: task.node.name, step: this.run.step }))
       : exit.cause
-    if (task.node.errorHandler === undefined) return this.fail(task, cause)
+    if (task.node.errorHandler === undefined) {
+      this.fail(task, cause)
+      return
+    }
     task.status = "handled"
     task.failure = cause
     this.toHandle.push(task)
@@ -153,7 +157,10 @@ export class Step {
 
   /** True while something runs or waits to run. */
   get busy(): boolean {
-    return this.running.size > 0 || (this.failed === undefined && (this.queue.length > 0 || this.toHandle.length > 0))
+    return (
+      this.running.size > 0 ||
+      (this.failed === undefined && (this.nextInQueue < this.queue.length || this.toHandle.length > 0))
+    )
   }
 
   /** True when there is nothing to do until a task ends. */
@@ -161,27 +168,29 @@ export class Step {
     return this.running.size > 0 && this.toHandle.length === 0 && !this.news
   }
 
+  /** True when a task waits for an answer. */
+  get pauses(): boolean {
+    return this.tasks.some((task) => task.status === "paused")
+  }
+
   /** Waits until a task ends. */
-  readonly wait = Effect.async<void>((resume) => {
-    this.wake = () => {
-      this.wake = undefined
-      resume(Effect.void)
-    }
-  })
+  wait(): Effect.Effect<void> {
+    return Effect.async<void>((resume) => {
+      this.wake = () => {
+        this.wake = undefined
+        resume(Effect.void)
+      }
+    })
+  }
 
-  /** Makes failures durable and queues their handlers. */
-  readonly queueHandlers = Effect.fnUntraced(function* (this: Step) {
-    for (const task of this.toHandle.splice(0)) {
-      const { persistence } = this.run
-      task.unsaved = false
-      if (persistence !== undefined) yield* persistence.putNow([errorRow(task)])
-      this.queue.push(this.handlerOf(task, task.failure!))
-    }
-  })
+  /** Failures whose handlers are not queued yet. */
+  get unhandled(): ReadonlyArray<TaskState> {
+    return this.toHandle
+  }
 
-  /** True when a failure waits for its handler. */
-  get hasHandlers(): boolean {
-    return this.toHandle.length > 0
+  /** Queues the handlers of failures. */
+  queueHandlers(): void {
+    for (const task of this.toHandle.splice(0)) this.queue.push(this.handlerOf(task, task.failure!))
   }
 
   /** Rows of what has ended and is not saved yet. */
@@ -197,25 +206,27 @@ export class Step {
   }
 
   /** Interrupts what still runs; for a run that is stopped from outside. */
-  readonly stop: Effect.Effect<void> = Effect.suspend(() =>
-    Fiber.interruptAll(Array.from(this.running, (task) => task.fiber!))
-  )
+  stop(): Effect.Effect<void> {
+    return Effect.asVoid(Fiber.interruptAll(Array.from(this.running, (task) => task.fiber!)))
+  }
 }
 
-/** Runs the tasks of a superstep to their ends. */
-export const runTasks = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
+/** Drives a launched superstep until all of its tasks have ended, saving what has ended while others run. */
+export const drive = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
   const { run } = step
-  if (run.sink !== undefined) yield* run.flush()
-  step.launch()
   while (step.busy) {
     if (run.sink !== undefined) yield* run.flush()
+    const { persistence } = run
+    if (step.unhandled.length > 0) {
+      // A failure is durable before its handler starts.
+      if (persistence !== undefined) yield* persistence.putNow(step.unhandled.map(errorRow))
+      step.queueHandlers()
+    }
     const rows = step.unsavedRows()
-    if (run.persistence !== undefined) yield* run.persistence.put(rows)
-    if (step.hasHandlers) yield* step.queueHandlers()
+    if (persistence !== undefined) yield* persistence.put(rows)
     step.launch()
-    if (step.waits) yield* step.wait
+    if (step.waits) yield* step.wait()
   }
-  if (run.sink !== undefined) yield* run.flush()
 }) as (step: Step) => Effect.Effect<void, SaveError>
 
 const rowsOf = (task: TaskState): ReadonlyArray<PendingWrite> => {
@@ -223,7 +234,7 @@ const rowsOf = (task: TaskState): ReadonlyArray<PendingWrite> => {
     case "done":
       return [{ ...task.row(RESULT, 0, null), value: encodeWrites(task.run, task.writes) }]
     case "paused":
-      return [...task.failures.map(task.callRow), ...interruptRow(task)]
+      return [...task.failures.map((call) => task.callRow(call)), ...interruptRow(task)]
     case "failed":
     case "handled":
       return [errorRow(task)]

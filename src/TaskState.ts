@@ -115,14 +115,16 @@ export class TaskState implements TaskWrites, Frame {
     return this.saved.length === 0 ? undefined : this.saved.find((call) => !this.claimed.has(call))
   }
 
-  readonly interruptId = (position: string): string => {
+  interruptId(position: string): string {
     const { namespace } = this.run
     return `${namespace === "" ? "" : `${namespace}|`}${this.id}:${position}`
   }
 
-  readonly answerTo = (id: string) => this.run.tree.answers.get(id)
+  answerTo(id: string) {
+    return this.run.tree.answers.get(id)
+  }
 
-  readonly onPause = (): void => {
+  onPause(): void {
     this.paused = true
     // A node that swallows the pause and goes on working is stopped; one that ends by itself is left to its finalizers.
     queueMicrotask(() => {
@@ -131,26 +133,29 @@ export class TaskState implements TaskWrites, Frame {
     })
   }
 
-  readonly save = (call: SavedCall): Effect.Effect<void, StorageError> => {
+  save(call: SavedCall): Effect.Effect<void, StorageError> {
     this.remember(call)
     this.heartbeat()
     const { persistence } = this.run
     return persistence === undefined ? Effect.void : persistence.putNow([this.callRow(call)])
   }
 
-  readonly callRow = (call: SavedCall): PendingWrite =>
-    this.row(`${ACTIVITY}${call.name}:${call.hash}`, call.occurrence, call)
+  callRow(call: SavedCall): PendingWrite {
+    return this.row(`${ACTIVITY}${call.name}:${call.hash}`, call.occurrence, call)
+  }
 
   row(channel: string, index: number, value: unknown): PendingWrite {
     return { task: this.key, path: this.path, channel, index, value: JSON.stringify(value) }
   }
 
-  readonly emit = (value: unknown): Effect.Effect<void> => {
+  emit(value: unknown): Effect.Effect<void> {
     this.heartbeat()
     return this.run.emitCustom(this, value)
   }
 
-  readonly heartbeat = (): void => this.onProgress?.()
+  heartbeat(): void {
+    this.onProgress?.()
+  }
 }
 
 /** What a node sees of its task. */
