@@ -172,17 +172,14 @@ export class UnknownNode extends Schema.TaggedError<UnknownNode>("effect-pregel/
   reason: Schema.Literal("NotInGraph", "NotATarget", "NoDestination", "NoParent"),
   step: Optional(Schema.Int)
 }) {
-  override get message(): string {
-    switch (this.reason) {
-      case "NotInGraph":
-        return `"${this.from}" leads to "${this.node}", which is no node of the graph`
-      case "NotATarget":
-        return `"${this.from}" leads to "${this.node}", which is not among its declared targets`
-      case "NoDestination":
-        return `the router of "${this.from}" returned no destination`
-      case "NoParent":
-        return `"${this.from}" addresses the graph "${this.node}", but no enclosing graph has that name`
+  override get message() {
+    const says = {
+      NotInGraph: `"${this.from}" leads to "${this.node}", which is no node of the graph`,
+      NotATarget: `"${this.from}" leads to "${this.node}", which is not among its declared targets`,
+      NoDestination: `the router of "${this.from}" returned no destination`,
+      NoParent: `"${this.from}" addresses the graph "${this.node}", but no enclosing graph has that name`
     }
+    return says[this.reason]
   }
 }
 
