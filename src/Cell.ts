@@ -5,6 +5,7 @@
  * tells whether the channel changed. The rules of each kind are those of `semantics.md` section 1.
  */
 import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
 import { type Any, type Definition, MISSING, overwriteValue } from "./Channel.js"
 import { InvalidUpdate } from "./GraphError.js"
 
@@ -99,7 +100,8 @@ class TopicCell implements Cell {
     readonly definition: Definition,
     public items: ReadonlyArray<unknown>,
     /** Keys of all values ever seen, for `unique`. */
-    public seen: Set<unknown> | undefined
+    public seen: Set<unknown> | undefined,
+    readonly keyOf: (item: unknown) => unknown
   ) {}
   update(values: ReadonlyArray<unknown>) {
     const kept = this.definition.accumulate ? this.items : []
@@ -108,7 +110,7 @@ class TopicCell implements Cell {
     if (this.seen !== undefined) {
       const seen = this.seen
       added = added.filter((item) => {
-        const key = uniqueKey(item)
+        const key = this.keyOf(item)
         if (seen.has(key)) return false
         seen.add(key)
         return true
@@ -137,12 +139,20 @@ class TopicCell implements Cell {
     return this.seen === undefined ? this.items : [Array.from(this.seen), this.items]
   }
   clone() {
-    return new TopicCell(this.definition, this.items, this.seen && new Set(this.seen))
+    return new TopicCell(this.definition, this.items, this.seen && new Set(this.seen), this.keyOf)
   }
 }
 
-/** Structured values are compared by their JSON text, so that a reloaded topic knows what it has seen. */
-const uniqueKey = (item: unknown) => (typeof item === "object" && item !== null ? JSON.stringify(item) : item)
+/** Values are compared as they are encoded, so that a reloaded topic knows what it has seen. */
+const uniqueKey = (schema: Definition["schema"]): ((item: unknown) => unknown) => {
+  const encode = ParseResult.encodeUnknownEither(schema)
+  return (item) => {
+    const encoded = Either.getOrElse(encode(item), () => item)
+    return typeof encoded === "object" && encoded !== null ? JSON.stringify(encoded) : encoded
+  }
+}
+
+const sameKey = (item: unknown): unknown => item
 
 class ReduceCell implements Cell {
   constructor(
@@ -381,10 +391,11 @@ export const make = (name: string, channel: Any, snapshot: unknown = MISSING): C
 }
 
 const restoreTopic = (definition: Definition, snapshot: ReadonlyArray<unknown>) => {
-  if (!definition.unique) return new TopicCell(definition, snapshot, undefined)
+  if (!definition.unique) return new TopicCell(definition, snapshot, undefined, sameKey)
+  const keyOf = uniqueKey(definition.schema)
   const pair = snapshot.length === 2 && Array.isArray(snapshot[0]) && Array.isArray(snapshot[1])
-  const [seen, items] = pair ? (snapshot as [Array<unknown>, Array<unknown>]) : [snapshot.map(uniqueKey), snapshot]
-  return new TopicCell(definition, items, new Set(seen))
+  const [seen, items] = pair ? (snapshot as [Array<unknown>, Array<unknown>]) : [snapshot.map(keyOf), snapshot]
+  return new TopicCell(definition, items, new Set(seen), keyOf)
 }
 
 /** The names that have arrived at a barrier. */

@@ -10,6 +10,7 @@ import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Cell from "./Cell.js"
 import * as Channel from "./Channel.js"
+import * as Codec from "./Codec.js"
 import { EmptyChannel, type InvalidUpdate } from "./GraphError.js"
 import type { ChannelSpec } from "./Topology.js"
 
@@ -122,21 +123,43 @@ export class Channels extends Context.Tag("effect-pregel/Channels")<
   }
 >() {}
 
+/** One numbered channel, before it triggers anything. */
+export const makeSpec = (
+  id: number,
+  name: string,
+  channel: Channel.Any,
+  codec: Codec.Codec,
+  isState: boolean
+): ChannelSpec & { readonly subscribers: Array<number> } => ({
+  id,
+  name,
+  channel,
+  codec,
+  isState,
+  transient: Channel.isTransient(channel.definition),
+  afterFinish: Channel.isAfterFinish(channel.definition),
+  tracked: channel.kind !== "untracked",
+  append: channel.kind === "append",
+  subscribers: []
+})
+
 /** The live channels of these definitions, restored from what `snapshot()` gave. */
 export const make = (
-  specs: ReadonlyArray<ChannelSpec>,
+  definitions: Channel.Fields,
   snapshot: ReadonlyMap<string, unknown> = new Map()
 ): Context.Tag.Service<Channels> => {
-  const ids = new Map(specs.map((spec) => [spec.name, spec.id]))
-  const table = new ChannelTable(
-    specs,
-    Array.from(snapshot, ([name, value]) => ({ id: ids.get(name)!, version: 1, value }))
-  )
-  const cell = (name: string): Cell.Cell => {
+  const names = Object.keys(definitions)
+  const ids = new Map(names.map((name, id) => [name, id]))
+  const idOf = (name: string): number => {
     const id = ids.get(name)
     if (id === undefined) throw new Error(`no channel "${name}"`)
-    return table.cell(id)
+    return id
   }
+  const table = new ChannelTable(
+    names.map((name, id) => makeSpec(id, name, definitions[name]!, Codec.make(definitions[name]!), true)),
+    Array.from(snapshot, ([name, value]) => ({ id: idOf(name), version: 1, value }))
+  )
+  const cell = (name: string): Cell.Cell => table.cell(idOf(name))
   return {
     table,
     get: (name) => {
@@ -149,9 +172,9 @@ export const make = (
     finish: (name) => cell(name).finish(),
     snapshot: () => {
       const saved = new Map<string, unknown>()
-      for (const spec of specs) {
-        const value = table.cell(spec.id).snapshot()
-        if (value !== Channel.MISSING) saved.set(spec.name, value)
+      for (const name of names) {
+        const value = cell(name).snapshot()
+        if (value !== Channel.MISSING) saved.set(name, value)
       }
       return saved
     }
@@ -159,7 +182,5 @@ export const make = (
 }
 
 /** The live channels of these definitions as a layer. */
-export const layer = (
-  specs: ReadonlyArray<ChannelSpec>,
-  snapshot?: ReadonlyMap<string, unknown>
-): Layer.Layer<Channels> => Layer.sync(Channels, () => make(specs, snapshot))
+export const layer = (definitions: Channel.Fields, snapshot?: ReadonlyMap<string, unknown>): Layer.Layer<Channels> =>
+  Layer.sync(Channels, () => make(definitions, snapshot))

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as Channel from "./Channel.js"
+import { makeSpec } from "./Channels.js"
 import * as Codec from "./Codec.js"
 import { END, START } from "./Command.js"
 import { InvalidGraph } from "./GraphError.js"
@@ -158,19 +159,7 @@ interface Draft {
 
 const addChannel = (draft: Draft, name: string, channel: Channel.Any, codec: Codec.Codec, isState: boolean): number => {
   const id = draft.specs.length
-  const { definition } = channel
-  draft.specs.push({
-    id,
-    name,
-    channel,
-    codec,
-    isState,
-    transient: Channel.isTransient(definition),
-    afterFinish: Channel.isAfterFinish(definition),
-    tracked: definition.kind !== "untracked",
-    append: definition.kind === "append",
-    subscribers: []
-  })
+  draft.specs.push(makeSpec(id, name, channel, codec, isState))
   draft.ids.set(name, id)
   return id
 }
