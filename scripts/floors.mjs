@@ -11,7 +11,7 @@ const floors = [
   ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "Store", "SqlStore", "NodeCache"],
   ["Algo"],
   ["Task", "Interrupt", "Activity"],
-  ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Entry", "Step", "Loop", "Nested", "Snapshot"],
+  ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot"],
   ["Compile", "Runs", "Graph", "Thread", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "GraphServer", "GraphEntity", "GraphView", "GraphTest"]
 ]

@@ -13,14 +13,15 @@ import type { Applied } from "./Algo.js"
 import * as Cell from "./Cell.js"
 import { ACTIVITY, ERROR, INTERRUPT, RESULT } from "./Checkpoint.js"
 import type { Commit } from "./Checkpointer.js"
-import { decodeWrites, enter, open, plan, type Request } from "./Entry.js"
+import { enter } from "./Entry.js"
 import * as Events from "./Events.js"
 import { GraphDrained, GraphRecursion, InvalidUpdate, JoinUnsatisfied, type PendingInterrupt } from "./GraphError.js"
+import { decodeWrites, open, plan, type Request } from "./Load.js"
 import type { SaveError } from "./Persistence.js"
 import type { Breakpoints, Run } from "./Run.js"
 import { drive, Step, unsayable } from "./Step.js"
 import type { SavedCall } from "./Task.js"
-import { TaskState } from "./TaskState.js"
+import { savedQuestions, TaskState } from "./TaskState.js"
 
 /** How a run ended: with its output, or paused. */
 export type Outcome =
@@ -166,7 +167,7 @@ const restoreTask = Effect.fnUntraced(function* (
       task.writes = yield* decodeWrites(run, value)
       task.status = "restored"
     } else if (channel === INTERRUPT) {
-      task.asked = JSON.parse(value) as Array<PendingInterrupt>
+      task.asked = savedQuestions(value)
     } else if (channel === ERROR) {
       failure = JSON.parse(value)
     } else if (channel.startsWith(ACTIVITY)) {

@@ -6,8 +6,8 @@
  */
 import * as Effect from "effect/Effect"
 import type { Loaded } from "./Checkpointer.js"
-import type { Request } from "./Entry.js"
 import { GraphInterrupt } from "./GraphError.js"
+import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { adoptPause, Task } from "./Task.js"
 import type { TaskState } from "./TaskState.js"

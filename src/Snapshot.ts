@@ -6,11 +6,11 @@ import * as Either from "effect/Either"
 import type * as Runtime from "effect/Runtime"
 import { ERROR, type Header, INTERRUPT, type Json, RESULT, type TaskResult } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
-import { applySaved, decodeWrites, open, plan, type Request } from "./Entry.js"
 import { resultOf } from "./Events.js"
 import type { PendingInterrupt } from "./GraphError.js"
+import { applySaved, decodeWrites, open, plan, type Request } from "./Load.js"
 import type { Run } from "./Run.js"
-import { TaskState } from "./TaskState.js"
+import { savedQuestions, TaskState } from "./TaskState.js"
 
 /** How one task of the coming superstep stands. */
 export interface TaskSnapshot {
@@ -93,7 +93,7 @@ export const make = Effect.fnUntraced(function* (
 const snapshotOf = Effect.fnUntraced(function* (run: Run, task: TaskState, saved: TaskResult | undefined) {
   let error: string | undefined
   for (const { channel, value } of run.saved.get(task.key)?.rows ?? []) {
-    if (channel === INTERRUPT) task.asked = JSON.parse(value) as Array<PendingInterrupt>
+    if (channel === INTERRUPT) task.asked = savedQuestions(value)
     if (channel === ERROR) error = (JSON.parse(value) as { message: string }).message
     if (channel === RESULT) {
       task.writes = yield* decodeWrites(run, value)

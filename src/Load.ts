@@ -1,0 +1,236 @@
+/**
+ * From a saved checkpoint to a run that stands where it was saved (`semantics.md` 3.2).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as Runtime from "effect/Runtime"
+import { Algo, type Seen, type Write } from "./Algo.js"
+import type { Snapshot } from "./Channels.js"
+import { type Checkpoint, type Json, type PendingWrite, RESUME } from "./Checkpoint.js"
+import type { Loaded } from "./Checkpointer.js"
+import type { Command } from "./Command.js"
+import { CheckpointDecodeError, GraphMismatch, type InvalidUpdate, UnknownCheckpoint } from "./GraphError.js"
+import { Journal, Mirror } from "./Journal.js"
+import { Persistence } from "./Persistence.js"
+import { Run, type SavedTask, type Tree } from "./Run.js"
+import type { Topology } from "./Topology.js"
+
+/** An answer that a call brings: for the only pause, for the pauses of a typed interrupt, or by id. */
+export type Answer =
+  | { readonly _tag: "Bare"; readonly value: Json }
+  | { readonly _tag: "Named"; readonly name: string; readonly value: Json }
+  | { readonly _tag: "ById"; readonly values: Readonly<Record<string, Json>> }
+
+/** What a call brings. */
+export type Call =
+  | { readonly _tag: "Input"; readonly value: Record<string, unknown> }
+  | { readonly _tag: "Command"; readonly command: Command }
+  | { readonly _tag: "Resume"; readonly answer: Answer | undefined; readonly command: Command | undefined }
+
+/** A run to be begun. */
+export interface Request {
+  readonly topology: Topology
+  readonly tree: Tree
+  readonly namespace: string
+  readonly path: ReadonlyArray<string>
+  readonly parents: Readonly<Record<string, string>>
+  /** False for a run that saves nothing. */
+  readonly saves: boolean
+  /** The checkpoint to start from; the head by default. */
+  readonly at: string | undefined
+  readonly call: Call
+  /** False where nothing can be saved yet, so that no load is needed. */
+  readonly mayBeSaved: boolean
+  /** The checkpoint to start from, where it is loaded already. */
+  readonly loaded?: Loaded | undefined
+  /** Whether an input is ignored because the saved run is the same one: a nested run goes on when its task is replayed. */
+  readonly continues: (loaded: Loaded) => boolean
+}
+
+/** Reads the checkpoint that a run starts from. */
+const load = Effect.fnUntraced(function* (request: Request) {
+  const { checkpointer, thread } = request.tree
+  if (request.loaded !== undefined) return request.loaded
+  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return undefined
+  const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at)
+  if (loaded === undefined && request.at !== undefined) {
+    return yield* new UnknownCheckpoint({ thread, checkpoint: request.at })
+  }
+  return loaded
+})
+
+/** Names that saved channels and nodes may have had before. */
+const currentId = (topology: Topology, name: string): number | undefined =>
+  topology.channelIds.get(name) ?? topology.renamed.get(name)
+
+const decodeChannels = (
+  request: Request,
+  checkpoint: Checkpoint
+): Either.Either<ReadonlyArray<Snapshot>, CheckpointDecodeError | GraphMismatch> => {
+  const { topology } = request
+  const thread = request.tree.thread!
+  const versions = (checkpoint.metadata[CHANNEL_VERSIONS] ?? {}) as Record<string, number>
+  const snapshots: Array<Snapshot> = []
+  for (const { name, value, version } of checkpoint.channels) {
+    const id = currentId(topology, name)
+    if (id === undefined) {
+      const node = topology.waitsFor(name)
+      if (node === undefined) continue
+      return Either.left(mismatch(request, checkpoint, `it waits for node "${node}", which the graph no longer has`))
+    }
+    const decoded = topology.channels[id]!.codec.decodeState(value, versions[name])
+    if (Either.isLeft(decoded)) {
+      const { detail, path } = decoded.left
+      return Either.left(
+        new CheckpointDecodeError({
+          thread,
+          namespace: request.namespace,
+          checkpoint: checkpoint.id,
+          channel: name,
+          detail: path === "" ? detail : `${detail} (at ${path})`
+        })
+      )
+    }
+    snapshots.push({ id, version, value: decoded.right })
+  }
+  return Either.right(snapshots)
+}
+
+/** Metadata key of the schema versions that a checkpoint's channels were saved with. */
+export const CHANNEL_VERSIONS = "channel_versions"
+
+export const mismatch = (request: Request, checkpoint: Checkpoint, detail: string) =>
+  new GraphMismatch({
+    thread: request.tree.thread!,
+    graph: request.topology.identity.name,
+    found: checkpoint.graph.name,
+    detail
+  })
+
+const seenOf = (topology: Topology, checkpoint: Checkpoint): Seen => {
+  const seen: Seen = new Map()
+  for (const [nodeName, channelName, version] of checkpoint.seen) {
+    const node = topology.nodeIds.get(nodeName)
+    const channel = topology.channelIds.get(channelName)
+    if (node === undefined || channel === undefined) continue
+    const known = seen.get(node) ?? new Map<number, number>()
+    seen.set(node, known.set(channel, version))
+  }
+  return seen
+}
+
+/** Pending writes by task. */
+export const savedTasks = (writes: ReadonlyArray<PendingWrite>): ReadonlyMap<string, SavedTask> => {
+  const tasks = new Map<string, { rows: Array<PendingWrite> }>()
+  for (const write of writes) {
+    const task = tasks.get(write.task)
+    if (task === undefined) tasks.set(write.task, { rows: [write] })
+    else task.rows.push(write)
+  }
+  return tasks
+}
+
+/** Makes the run that a request asks for, as it was saved. */
+export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
+  const { topology, tree } = request
+  const algo = Context.get(runtime.context as Context.Context<never>, Algo) as Algo.Service
+  const loaded: Loaded | undefined = yield* load(request)
+  const checkpoint = loaded?.checkpoint
+  if (checkpoint !== undefined && checkpoint.graph.name !== topology.identity.name) {
+    return yield* mismatch(
+      request,
+      checkpoint,
+      `it belongs to graph "${checkpoint.graph.name}", not to "${topology.identity.name}"`
+    )
+  }
+  const snapshots = checkpoint === undefined ? [] : yield* decodeChannels(request, checkpoint)
+  const run = new Run(tree, topology, algo, runtime, request.namespace, request.path, request.parents, snapshots)
+  if (loaded !== undefined) adopt(run, loaded)
+  if (request.saves && tree.checkpointer !== undefined && tree.thread !== undefined) {
+    run.persistence = new Persistence(
+      run,
+      tree.checkpointer,
+      { thread: tree.thread, namespace: request.namespace },
+      (run.journal = new Journal(run.channels)),
+      new Mirror(checkpoint?.channels ?? []),
+      {
+        head: loaded?.head ?? 0,
+        parent: checkpoint && { seq: checkpoint.seq, id: checkpoint.id },
+        grandparent: checkpoint?.parent,
+        lineage: loaded?.lineage
+      }
+    )
+  }
+  return { run, loaded }
+})
+
+const adopt = (run: Run, { checkpoint, writes }: Loaded): void => {
+  run.step = checkpoint.step + 1
+  run.seq = checkpoint.seq
+  run.created = checkpoint.created
+  run.loadedSeq = checkpoint.seq
+  run.resumedAt = checkpoint.resumedAt
+  run.ran = checkpoint.ran
+  run.seen = seenOf(run.topology, checkpoint)
+  run.saved = savedTasks(writes)
+  run.channels.version = Math.max(run.channels.version, checkpoint.version)
+  for (const write of writes) {
+    if (write.channel !== RESUME) continue
+    const { id, value } = JSON.parse(write.value) as { id: string; value?: Json }
+    run.tree.answers.set(id, { value })
+  }
+}
+
+/** Plans the coming superstep. */
+export const plan = (run: Run): void => {
+  run.next = run.algo.prepareNextTasks(run.topology, run.channels, run.seen, run.updated)
+}
+
+/** The task that updates given with an answer are saved under. */
+export const NULL_TASK = ""
+
+/** Applies updates that came with answers to the loaded checkpoint; they are kept beside it until the next one. */
+export const applySaved = Effect.fnUntraced(function* (run: Run) {
+  for (const row of run.saved.get(NULL_TASK)?.rows ?? []) yield* applyNull(run, yield* decodeWrites(run, row.value))
+})
+
+export const applyNull = (run: Run, writes: ReadonlyArray<Write>): Effect.Effect<void, InvalidUpdate> =>
+  Effect.map(run.algo.applyWrites(run.topology, run.channels, run.seen, [], writes), (applied) =>
+    run.journal?.record(applied)
+  )
+
+/** Writes as they are saved: pairs of channel name and encoded update; untracked channels are left out. */
+export const encodeWrites = (run: Run, writes: ReadonlyArray<Write>): string => {
+  const pairs: Array<string> = []
+  for (const { channel, encoded } of writes) {
+    if (encoded === undefined) continue
+    const name = JSON.stringify(run.topology.channels[channel]!.name)
+    pairs.push(encoded.text === undefined ? `[${name}]` : `[${name},${encoded.text}]`)
+  }
+  return `[${pairs.join(",")}]`
+}
+
+/** Reads saved writes back. */
+export const decodeWrites = (run: Run, text: string): Either.Either<Array<Write>, CheckpointDecodeError> => {
+  const writes: Array<Write> = []
+  for (const [name, json] of JSON.parse(text) as Array<[string, Json?]>) {
+    const id = currentId(run.topology, name)
+    const spec = id === undefined ? undefined : run.topology.channels[id]
+    const value = spec?.codec.decodeUpdate(json)
+    const encoded = value === undefined || Either.isLeft(value) ? undefined : spec!.codec.encodeUpdate(value.right)
+    if (value === undefined || Either.isLeft(value) || encoded === undefined || Either.isLeft(encoded)) {
+      return Either.left(
+        new CheckpointDecodeError({
+          thread: run.tree.thread ?? "",
+          namespace: run.namespace,
+          checkpoint: run.checkpointId,
+          channel: name,
+          detail: value !== undefined && Either.isLeft(value) ? value.left.detail : "a saved write has no channel"
+        })
+      )
+    }
+    writes.push({ channel: spec!.id, value: value.right, encoded: encoded.right })
+  }
+  return Either.right(writes)
+}
