@@ -23,7 +23,7 @@ export class InvalidGraph extends Schema.TaggedError<InvalidGraph>("effect-prege
 
 /**
  * A write that a channel can't take: two values for a single-value channel, a value outside its schema, an undeclared
- * channel, a reducer that threw, a node result that is no update.
+ * channel, a reducer that threw or refused, a node result that is no update.
  */
 export class InvalidUpdate extends Schema.TaggedError<InvalidUpdate>("effect-pregel/InvalidUpdate")("InvalidUpdate", {
   reason: Schema.Literal(
@@ -33,6 +33,7 @@ export class InvalidUpdate extends Schema.TaggedError<InvalidUpdate>("effect-pre
     "InvalidValue",
     "InvalidReturn",
     "ReducerFailed",
+    "UnknownItem",
     "UnknownBarrierName",
     "NotEncodable"
   ),
@@ -276,6 +277,16 @@ export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("effect-pregel/Th
   }
 }
 
+/** A newer call on the thread took this run's place (`multitask`); the thread stays at the run's last checkpoint. */
+export class RunReplaced extends Schema.TaggedError<RunReplaced>("effect-pregel/RunReplaced")("RunReplaced", {
+  thread: Schema.String,
+  by: Schema.Literal("interrupt", "rollback")
+}) {
+  override get message() {
+    return `a newer run took over thread "${this.thread}" (${this.by})`
+  }
+}
+
 /** The thread belongs to another graph, or to a shape of this graph that can't go on. */
 export class GraphMismatch extends Schema.TaggedError<GraphMismatch>("effect-pregel/GraphMismatch")("GraphMismatch", {
   thread: Schema.String,
@@ -326,6 +337,7 @@ export type RunError =
 export type ThreadError =
   | StorageError
   | ThreadBusy
+  | RunReplaced
   | GraphMismatch
   | UnknownCheckpoint
   | AmbiguousResume

@@ -37,8 +37,10 @@ export interface Request {
   readonly parents: Readonly<Record<string, string>>
   /** False for a run that saves nothing. */
   readonly saves: boolean
-  /** The checkpoint to start from; the head by default. */
-  readonly at: string | undefined
+  /** The checkpoint to start from; the head by default, `null` for a fork that starts from nothing. */
+  readonly at: string | undefined | null
+  /** Told when the run is loaded. */
+  readonly onOpen?: ((run: Run) => void) | undefined
   readonly call: Call
   /** False where nothing can be saved yet, so that no load is needed. */
   readonly mayBeSaved: boolean
@@ -51,14 +53,17 @@ export interface Request {
 /** Reads the checkpoint that a run starts from. */
 const load = Effect.fnUntraced(function* (request: Request) {
   const { checkpointer, thread } = request.tree
-  if (request.loaded !== undefined) return request.loaded
-  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return undefined
-  const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at)
+  if (request.loaded !== undefined) return { loaded: request.loaded, head: request.loaded.head }
+  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return NOTHING
+  const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at ?? undefined)
+  if (request.at === null) return { loaded: undefined, head: loaded?.head ?? 0 }
   if (loaded === undefined && request.at !== undefined) {
     return yield* new UnknownCheckpoint({ thread, checkpoint: request.at })
   }
-  return loaded
+  return { loaded, head: loaded?.head ?? 0 }
 })
+
+const NOTHING: { readonly loaded: Loaded | undefined; readonly head: number } = { loaded: undefined, head: 0 }
 
 /** Names that saved channels and nodes may have had before. */
 const currentId = (topology: Topology, name: string): number | undefined =>
@@ -135,7 +140,7 @@ export const savedTasks = (writes: ReadonlyArray<PendingWrite>): ReadonlyMap<str
 export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
   const { topology, tree } = request
   const algo = Context.get(runtime.context as Context.Context<never>, Algo) as Algo.Service
-  const loaded: Loaded | undefined = yield* load(request)
+  const { head, loaded } = yield* load(request)
   const checkpoint = loaded?.checkpoint
   if (checkpoint !== undefined && checkpoint.graph.name !== topology.identity.name) {
     return yield* mismatch(
@@ -147,6 +152,7 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
   const snapshots = checkpoint === undefined ? [] : yield* decodeChannels(request, checkpoint)
   const run = new Run(tree, topology, algo, runtime, request.namespace, request.path, request.parents, snapshots)
   if (loaded !== undefined) adopt(run, loaded)
+  request.onOpen?.(run)
   if (request.saves && tree.checkpointer !== undefined && tree.thread !== undefined) {
     run.persistence = new Persistence(
       run,
@@ -155,7 +161,7 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
       (run.journal = new Journal(run.channels)),
       new Mirror(checkpoint?.channels ?? []),
       {
-        head: loaded?.head ?? 0,
+        head,
         parent: checkpoint && { seq: checkpoint.seq, id: checkpoint.id },
         grandparent: checkpoint?.parent,
         lineage: loaded?.lineage

@@ -6,6 +6,7 @@
  * A superstep's writes become visible together at its barrier, and every barrier is a checkpoint. The rule of who runs
  * is `Algo`'s; how tasks run is `Step`'s; when saves happen is `Persistence`'s. Here is only the order.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
@@ -96,7 +97,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     if (step.busy) yield* drive(step)
     if (run.sink !== undefined) yield* run.flush()
     run.tasks = step.tasks
-    if (step.failed !== undefined) return yield* failed(run, step)
+    if (step.failed !== undefined) return yield* failed(run, step, step.failed)
     if (step.escaped !== undefined) return yield* Effect.fail(step.escaped)
     if (step.pauses) return yield* paused(run, step)
 
@@ -114,9 +115,10 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
   return { _tag: "Completed", state: run.output() }
 }) as (run: Run, stops: Stops) => Effect.Effect<Outcome, unknown, any>
 
-/** Counts the superstep and refuses it past the limit, or when a drain was requested. */
-const refuse = (run: Run): GraphRecursion | GraphDrained | undefined => {
+/** Counts the superstep and refuses it past the limit, when a drain was requested, or when the run was cancelled. */
+const refuse = (run: Run): Effect.Effect<never, unknown> | undefined => {
   const { topology, tree } = run
+  if (run.cancelled !== undefined) return Effect.failCause(run.cancelled)
   const graph = topology.identity.name
   if (tree.control.drain !== undefined) {
     const next = run.next.map(({ node }) => node.name)
@@ -205,13 +207,17 @@ const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any
   return { _tag: "Paused", state: run.output(), interrupts: run.pending(), next }
 }) as (run: Run, step: Step) => Effect.Effect<Outcome, unknown>
 
-const failed = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any, never, any> {
+const failed = Effect.fnUntraced(function* (
+  run: Run,
+  step: Step,
+  cause: Cause.Cause<unknown>
+): Generator<any, never, any> {
   if (run.persistence !== undefined) {
     yield* run.persistence.put(step.unsavedRows())
-    if (step.failed!.invalidAnswer !== undefined) yield* run.persistence.dropAnswers(step.failed!)
+    for (const task of step.tasks) if (task.invalidAnswer !== undefined) yield* run.persistence.dropAnswers(task)
   }
-  return yield* Effect.failCause(step.failed!.failure!)
-}) as (run: Run, step: Step) => Effect.Effect<never, unknown>
+  return yield* Effect.failCause(cause)
+}) as (run: Run, step: Step, cause: Cause.Cause<unknown>) => Effect.Effect<never, unknown>
 
 /** Tells the new state, if a task wrote to the output. */
 const tell = (run: Run, applied: Applied): Effect.Effect<void> => {
@@ -269,7 +275,14 @@ const conflict = Effect.fnUntraced(function* (run: Run, error: InvalidUpdate) {
     yield* run.persistence.drop(writers.map(({ key }) => key))
   }
   const node = Array.from(new Set(writers.map((task) => task.node.name))).join(", ")
-  return yield* new InvalidUpdate({ ...error, node: error.node ?? node, step: run.step, thread: run.tree.thread })
+  const { cause } = error // not among an error's enumerable keys
+  return yield* new InvalidUpdate({
+    ...error,
+    cause,
+    node: error.node ?? node,
+    step: run.step,
+    thread: run.tree.thread
+  })
 })
 
 /** A run must not end while a join that is not optional has met only some of its sources. */

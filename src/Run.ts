@@ -3,6 +3,8 @@
  *
  * A run belongs to a tree: the root run and the runs of its subgraphs share a thread, answers, options and a stream.
  */
+
+import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Runtime from "effect/Runtime"
@@ -88,6 +90,8 @@ export class Run {
   source: Source = "input"
   /** The checkpoint this run was loaded from: its tasks may have saved subgraph runs. */
   loadedSeq = 0
+  /** Set when the run must not go on. */
+  cancelled: Cause.Cause<unknown> | undefined = undefined
   persistence: Persistence | undefined = undefined
   journal: Journal | undefined = undefined
   private buffer: Array<GraphEvent> = []
@@ -118,6 +122,12 @@ export class Run {
       this.idOf = { seq: this.seq, created: this.created, id: makeId(this.seq, this.created) }
     }
     return this.idOf.id
+  }
+
+  /** Ends the run with a failure as soon as its tasks are interrupted; between supersteps at once. */
+  cancel(error: unknown): void {
+    this.cancelled ??= Cause.fail(error)
+    this.current?.cancel(this.cancelled)
   }
 
   /** Where this run's events go, if anybody wants them. */

@@ -11,7 +11,7 @@ import { GraphInterrupt } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
-import type { Breakpoints, Control, Durability, Sink, Tree } from "./Run.js"
+import type { Breakpoints, Control, Durability, Run, Sink, Tree } from "./Run.js"
 import type { Topology } from "./Topology.js"
 
 /** Options of a run, without types. */
@@ -37,7 +37,8 @@ export interface Target {
   readonly call: Call
   readonly thread?: string | undefined
   readonly checkpointer?: Context.Tag.Service<Checkpointer> | undefined
-  readonly at?: string | undefined
+  readonly at?: string | undefined | null
+  readonly onOpen?: ((run: Run) => void) | undefined
   readonly fence?: number | undefined
 }
 
@@ -84,6 +85,7 @@ export const requestOf = (topology: Topology, options: Options, target: Target, 
   saves: target.checkpointer !== undefined,
   mayBeSaved: true,
   at: target.at,
+  onOpen: target.onOpen,
   call: target.call,
   continues: () => false
 })

@@ -37,8 +37,8 @@ export class Step {
   private wake: (() => void) | undefined
   /** Tasks have ended since their rows were last asked for. */
   private news = false
-  /** The first task that failed for good. */
-  failed: TaskState | undefined
+  /** Why the superstep failed: the first task's failure, or a cancellation. */
+  failed: Cause.Cause<unknown> | undefined
   /** A command that leaves the graph. */
   escaped: ParentCommand | undefined
 
@@ -138,8 +138,16 @@ export class Step {
   private fail(task: TaskState, cause: Cause.Cause<unknown>): void {
     task.status = "failed"
     task.failure = cause
-    if (this.failed !== undefined) return
-    this.failed = task
+    if (this.failed === undefined) this.end(cause)
+  }
+
+  /** Stops the superstep from outside the tasks: what runs is interrupted, what has finished is kept. */
+  cancel(cause: Cause.Cause<unknown>): void {
+    if (this.busy && this.failed === undefined) this.end(cause)
+  }
+
+  private end(cause: Cause.Cause<unknown>): void {
+    this.failed = cause
     for (const sibling of this.running) sibling.fiber?.unsafeInterruptAsFork(sibling.fiber.id())
   }
 

@@ -22,6 +22,7 @@ import type * as GraphEvent from "./GraphEvent.js"
 import * as Interrupt from "./Interrupt.js"
 import * as Busy from "./internal/busy.js"
 import { type Answer, applySaved, type Call, open, plan, type Request } from "./Load.js"
+import type { Run } from "./Run.js"
 import * as Runs from "./Runs.js"
 import * as Snapshot from "./Snapshot.js"
 import { TaskState } from "./TaskState.js"
@@ -29,8 +30,12 @@ import type { Topology } from "./Topology.js"
 
 export type { StateSnapshot, TaskSnapshot } from "./Snapshot.js"
 
-/** What to do when a run of the thread is in progress in this process. */
-export type Multitask = "reject" | "enqueue"
+/**
+ * What to do when a run of the thread is in progress in this process: fail with `ThreadBusy`, wait for its end, stop it
+ * at its last checkpoint and go on from there, or stop it and go back to where it had started. A stopped run fails with
+ * `RunReplaced`.
+ */
+export type Multitask = Busy.Multitask
 
 /** Options of a run on a thread. */
 export interface ThreadRunOptions<N extends string = string> extends RunOptions<N> {
@@ -198,9 +203,13 @@ class ThreadImpl {
     const target = { call, thread: this.id, at: this.checkpoint }
     const merged = { ...this.defaults, ...options }
     return Effect.flatMap(Checkpointer, (checkpointer) =>
-      Busy.exclusive(checkpointer, this.id, options.multitask ?? "reject", () =>
-        Runs.start(this.topology, merged, { ...target, checkpointer }, sink)
-      )
+      Busy.exclusive(checkpointer, this.id, options.multitask ?? "reject", (holder, base) => {
+        const onOpen = (run: Run) => {
+          Busy.opened(holder, run.loadedSeq === 0 ? null : run.checkpointId, (error) => run.cancel(error))
+        }
+        const at = this.checkpoint ?? base
+        return Runs.start(this.topology, merged, { ...target, at, checkpointer, onOpen }, sink)
+      })
     )
   }
 

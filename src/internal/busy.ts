@@ -1,31 +1,70 @@
 /** One run at a time on a thread, within this process. Other processes are kept off by compare-and-set at the commit. */
 import * as Effect from "effect/Effect"
-import { ThreadBusy } from "../GraphError.js"
+import { RunReplaced, ThreadBusy } from "../GraphError.js"
+
+/** What to do when a run of the thread is in progress. */
+export type Multitask = "reject" | "enqueue" | "interrupt" | "rollback"
+
+/** A run that holds its thread, or waits for it. */
+export interface Holder {
+  /** Ends the run with a failure; set once the run is loaded. */
+  cancel: ((error: RunReplaced) => void) | undefined
+  /** Set when the run must end as soon as it is loaded. */
+  replaced: RunReplaced | undefined
+  /** The checkpoint that the run started from; `null` for an empty thread, `undefined` while it is not known. */
+  base: string | null | undefined
+}
 
 interface Line {
-  holders: number
+  readonly holders: Set<Holder>
   readonly turn: Effect.Semaphore
 }
 
 const lines = new WeakMap<object, Map<string, Line>>()
 
-/** Runs an effect while no other one holds the thread of this storage: refuses, or waits for its turn. */
+const lineOf = (storage: object, thread: string): Line => {
+  let threads = lines.get(storage)
+  if (threads === undefined) lines.set(storage, (threads = new Map()))
+  let line = threads.get(thread)
+  if (line === undefined) threads.set(thread, (line = { holders: new Set(), turn: Effect.unsafeMakeSemaphore(1) }))
+  return line
+}
+
+const replace = (holders: Iterable<Holder>, error: RunReplaced): void => {
+  for (const holder of holders) {
+    if (holder.cancel === undefined) holder.replaced = error
+    else holder.cancel(error)
+  }
+}
+
+/** Tells the registry that a run is loaded, and ends it if it was replaced meanwhile. */
+export const opened = (holder: Holder, base: string | null, cancel: (error: RunReplaced) => void): void => {
+  holder.base = base
+  holder.cancel = cancel
+  if (holder.replaced !== undefined) cancel(holder.replaced)
+}
+
+/**
+ * Runs an effect while no other one holds the thread of this storage: refuses, waits for its turn, or takes the place
+ * of the others. With `rollback` the effect is told where the first of the replaced runs had started.
+ */
 export const exclusive = <A, E, R>(
   storage: object,
   thread: string,
-  policy: "reject" | "enqueue",
-  effect: () => Effect.Effect<A, E, R>
+  policy: Multitask,
+  effect: (holder: Holder, base: string | null | undefined) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | ThreadBusy, R> =>
   Effect.suspend((): Effect.Effect<A, E | ThreadBusy, R> => {
-    let threads = lines.get(storage)
-    if (threads === undefined) lines.set(storage, (threads = new Map()))
-    let line = threads.get(thread)
-    if (line === undefined) threads.set(thread, (line = { holders: 0, turn: Effect.unsafeMakeSemaphore(1) }))
-    if (line.holders > 0 && policy === "reject") return new ThreadBusy({ thread })
-    line.holders++
+    const line = lineOf(storage, thread)
+    const before = Array.from(line.holders)
+    if (before.length > 0 && policy === "reject") return new ThreadBusy({ thread })
+    const holder: Holder = { cancel: undefined, replaced: undefined, base: undefined }
+    line.holders.add(holder)
+    if (policy === "interrupt" || policy === "rollback") replace(before, new RunReplaced({ thread, by: policy }))
     const release = Effect.sync(() => {
-      line.holders--
-      if (line.holders === 0) threads.delete(thread)
+      line.holders.delete(holder)
+      if (line.holders.size === 0) lines.get(storage)?.delete(thread)
     })
-    return Effect.ensuring(line.turn.withPermits(1)(Effect.suspend(effect)), release)
+    const body = Effect.suspend(() => effect(holder, policy === "rollback" ? before[0]?.base : undefined))
+    return Effect.ensuring(line.turn.withPermits(1)(body), release)
   })
