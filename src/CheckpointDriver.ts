@@ -54,6 +54,12 @@ export interface EncodedThreadInfo {
   readonly metadata: string
 }
 
+/** An answer, and whether it may be remembered: not if a transaction around it could still be rolled back. */
+export interface Lasting<A> {
+  readonly value: A
+  readonly lasts: boolean
+}
+
 /** Conditions on threads that a driver may use to return fewer. */
 export interface ThreadConditions {
   readonly status?: ThreadStatus | undefined
@@ -69,9 +75,9 @@ export interface ThreadConditions {
  */
 export interface Encoded {
   /** The number of a graph, given on its first use. */
-  readonly graphId: (graph: GraphIdentity) => Effect.Effect<number, CheckpointerError>
+  readonly graphId: (graph: GraphIdentity) => Effect.Effect<Lasting<number>, CheckpointerError>
   /** The graph of that number. */
-  readonly graph: (id: number) => Effect.Effect<GraphIdentity | undefined, CheckpointerError>
+  readonly graph: (id: number) => Effect.Effect<Lasting<GraphIdentity> | undefined, CheckpointerError>
   /** The greatest number of a namespace (0 if it has none), and one row of it: the newest checkpoint or the one asked for. */
   readonly read: (
     address: Address,
@@ -101,6 +107,7 @@ export interface Encoded {
     seq: number,
     tasks: ReadonlyArray<string>
   ) => Effect.Effect<void, CheckpointerError>
+  readonly thread: (thread: string) => Effect.Effect<EncodedThreadInfo | undefined, CheckpointerError>
   readonly namespaces: (thread: string) => Effect.Effect<ReadonlyArray<string>, CheckpointerError>
   /** At most `limit` threads after `after`, in an order of the driver's own; conditions may be ignored. */
   readonly threads: (
@@ -108,10 +115,40 @@ export interface Encoded {
     limit: number,
     conditions: ThreadConditions
   ) => Effect.Effect<ReadonlyArray<EncodedThreadInfo>, CheckpointerError>
+  /** Adds or replaces the description of a thread. */
+  readonly putThread: (thread: string, to: EncodedThread, now: number) => Effect.Effect<void, CheckpointerError>
   /** `now` is in milliseconds since the epoch. */
   readonly setStatus: (thread: string, status: ThreadStatus, now: number) => Effect.Effect<void, CheckpointerError>
   readonly takeFence: (thread: string, now: number) => Effect.Effect<number, CheckpointerError>
+  /** At most `limit` rows of any kind with a number above `after`, oldest first. */
+  readonly raw: (
+    address: Address,
+    after: number,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<RawRow>, CheckpointerError>
+  /** Replaces, adds and removes rows atomically; false, and nothing is changed, if the head is not the expected one. */
+  readonly rewrite: (rewrite: Rewrite) => Effect.Effect<boolean, CheckpointerError>
   readonly deleteThread: (thread: string) => Effect.Effect<void, CheckpointerError>
+}
+
+/** A row of any kind: a checkpoint, a log without checkpoint, the number of a removed head. */
+export interface RawRow {
+  readonly seq: number
+  readonly log: string | null
+  readonly data: string
+  readonly writes: ReadonlyArray<PendingWrite>
+}
+
+/** A change of rows that are there already, for housekeeping. */
+export interface Rewrite {
+  readonly address: Address
+  readonly expectedHead: number
+  /** Pending writes of a row stay as they are where `writes` is `undefined`. */
+  readonly rows: ReadonlyArray<Omit<RawRow, "writes"> & { readonly writes: RawRow["writes"] | undefined }>
+  /** Rows to remove together with their pending writes. */
+  readonly remove: ReadonlyArray<number>
+  /** Milliseconds since the epoch. */
+  readonly now: number
 }
 
 /** A checkpoint as a driver returns it. */

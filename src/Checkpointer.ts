@@ -27,6 +27,7 @@ import type {
 import type { Append, Encoded } from "./CheckpointDriver.js"
 import type { CheckpointDecodeError, CheckpointerError, ThreadConflict } from "./GraphError.js"
 import { encodeAddress } from "./internal/address.js"
+import { makeHousekeeping } from "./internal/housekeeping.js"
 import { makeMemory } from "./internal/memory.js"
 import { makeReading, makeThreads } from "./internal/reading.js"
 import { encodeName } from "./internal/record.js"
@@ -119,6 +120,17 @@ export interface ThreadOptions {
   readonly metadata?: Readonly<Record<string, Json>> | undefined
 }
 
+/**
+ * Which checkpoints `prune` may remove. It never removes the end of a branch, nor a checkpoint that waits for an answer,
+ * nor items of append channels that a remaining checkpoint holds.
+ */
+export interface PruneOptions {
+  /** How many of the newest checkpoints of each namespace to keep; 1 by default. */
+  readonly keep?: number | undefined
+  /** Milliseconds since the epoch: keep what was created then or later. */
+  readonly olderThan?: number | undefined
+}
+
 /** A commit that is encoded and ready to be written. */
 export interface Staged {
   readonly commit: Commit
@@ -165,6 +177,8 @@ export class Checkpointer extends Context.Tag("effect-pregel/Checkpointer")<
     ) => Stream.Stream<Loaded, CheckpointerError | CheckpointDecodeError>
     /** Namespaces of a thread that hold checkpoints, sorted. */
     readonly namespaces: (thread: string) => Effect.Effect<ReadonlyArray<string>, CheckpointerError>
+    /** What is known of a thread. */
+    readonly thread: (thread: string) => Effect.Effect<ThreadInfo | undefined, CheckpointerError>
     /** Threads that have a checkpoint, in a stable order. */
     readonly threads: (options?: ThreadOptions) => Stream.Stream<ThreadInfo, CheckpointerError>
     /** Records what a thread is doing without writing a checkpoint. */
@@ -173,6 +187,21 @@ export class Checkpointer extends Context.Tag("effect-pregel/Checkpointer")<
     readonly takeFence: (thread: string) => Effect.Effect<number, CheckpointerError>
     /** Removes every namespace of a thread. */
     readonly deleteThread: (thread: string) => Effect.Effect<void, CheckpointerError>
+    /**
+     * Copies a thread with its whole history, ids included, to an id that has none. Not atomic: if it fails, the copy
+     * is removed again.
+     */
+    readonly copyThread: (from: string, to: string) => Effect.Effect<void, CheckpointerError>
+    /** Removes the checkpoints of some runs (`run_id` of their metadata) with their pending writes; returns how many. */
+    readonly deleteRuns: (
+      thread: string,
+      runs: ReadonlyArray<string>
+    ) => Effect.Effect<number, CheckpointerError | CheckpointDecodeError>
+    /** Removes checkpoints of a thread that nothing needs any more; returns how many. */
+    readonly prune: (
+      thread: string,
+      options?: PruneOptions
+    ) => Effect.Effect<number, CheckpointerError | CheckpointDecodeError>
     /** The driver beneath; decorators wrap it. */
     readonly encoded: Encoded
   }
@@ -185,6 +214,7 @@ export const makeEncoded = (encoded: Encoded): Context.Tag.Service<typeof Checkp
     ...makeWriting(encoded, graphs),
     ...makeReading(encoded, graphs),
     ...makeThreads(encoded, graphs),
+    ...makeHousekeeping(encoded),
     dropWrites: (address, seq, tasks) =>
       Effect.suspend(() => encoded.dropWrites(encodeAddress(address), seq, tasks.map(encodeName))),
     encoded

@@ -38,7 +38,7 @@ export const runOn =
 const makeDb = (sql: SqlClient.SqlClient, begin: string): Db => {
   const joined = Effect.map(
     Effect.serviceOption(SqlClient.TransactionConnection),
-    Option.map(([connection, depth]) => ({ run: runOn(connection), depth }))
+    Option.map(([connection]) => ({ run: runOn(connection) }))
   )
 
   const onOwn = <A>(use: (run: Run) => Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
@@ -65,6 +65,7 @@ const makeDb = (sql: SqlClient.SqlClient, begin: string): Db => {
     )
 
   return {
+    joins: Effect.map(joined, Option.isSome),
     run: (text, params) =>
       Effect.flatMap(joined, (outer) =>
         Option.isSome(outer) ? outer.value.run(text, params) : onOwn((run) => run(text, params))
@@ -107,7 +108,7 @@ export const make = Effect.fnUntraced(function* (options: Options = {}) {
       Effect.gen(function* () {
         const db = makeDb(sql, "BEGIN IMMEDIATE")
         yield* checkTables(yield* guard("open", undefined, () => createTables(db)), TABLES)
-        return makeEncoded(makeSqlite(db, guard))
+        return makeEncoded(makeSqlite(db, guard, 0))
       }),
     pg: () =>
       Effect.gen(function* () {

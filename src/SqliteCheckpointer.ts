@@ -14,7 +14,7 @@ import { Checkpointer, makeEncoded } from "./Checkpointer.js"
 import { CheckpointerError } from "./GraphError.js"
 import { groupAppends } from "./internal/group.js"
 import { type Db, defaultRetry, makeGuard, type Run } from "./internal/sql.js"
-import { createTables, makeSqlite, TABLES } from "./internal/sqlite.js"
+import { createTables, KEYS, makeSqlite, TABLES } from "./internal/sqlite.js"
 import { checkTables, runOn } from "./SqlCheckpointer.js"
 
 /** Where the database is, and what its commits promise. */
@@ -50,6 +50,7 @@ const prepared = (run: Run): Run => {
 /** Statements on a connection that nobody else uses. */
 const makeDb = (run: Run): Db => ({
   run,
+  joins: Effect.succeed(false),
   // Run to its end in one go: no other fiber's statement can come in between, and no lock outlives a turn of the loop.
   transaction: (body) =>
     Effect.suspend(() =>
@@ -100,7 +101,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   yield* opening(() => run("PRAGMA busy_timeout = 10", []))
   yield* opening(() => run(`PRAGMA synchronous = ${options.synchronous === "full" ? "FULL" : "NORMAL"}`, []))
   yield* checkTables(yield* opening(() => createTables(db)), TABLES)
-  const encoded = makeSqlite(db, guard)
+  const encoded = makeSqlite(db, guard, KEYS)
   return makeEncoded(
     options.synchronous === "full" ? { ...encoded, append: groupAppends(encoded.append, turn) } : encoded
   )

@@ -1,6 +1,7 @@
 /**
  * Addresses as storage takes them, and exact matching.
  */
+import * as Effect from "effect/Effect"
 import type { Address, Json } from "../Checkpoint.js"
 import { CheckpointerError } from "../GraphError.js"
 import { encodeName } from "./record.js"
@@ -48,3 +49,17 @@ export const equalJson = (a: Json, b: Json): boolean => {
 /** Whether a record has every field of a filter, with an equal value. */
 export const matches = (record: Readonly<Record<string, Json>>, filter: Readonly<Record<string, Json>>): boolean =>
   Object.keys(filter).every((key) => Object.hasOwn(record, key) && equalJson(record[key], filter[key]))
+
+/** Runs an operation on a thread whose name can be stored. */
+export const onThread = <A, E>(
+  operation: string,
+  thread: string,
+  run: (thread: string) => Effect.Effect<A, E>
+): Effect.Effect<A, E | CheckpointerError> =>
+  Effect.suspend((): Effect.Effect<A, E | CheckpointerError> => {
+    const problem = addressProblem({ thread, namespace: "" })
+    return problem === undefined ? run(encodeName(thread)) : Effect.fail(invalid(operation, thread, problem))
+  })
+
+/** Milliseconds since the epoch. */
+export const now: Effect.Effect<number> = Effect.clockWith((clock) => clock.currentTimeMillis)

@@ -3,7 +3,7 @@
  * is damaged, misplaced or newer than this version.
  */
 import type { Json, Source, TaskResult } from "../Checkpoint.js"
-import { type Ancestry, FORMAT, type Line, type Range, RecordError, SOURCES, unseal } from "./record.js"
+import { type Ancestry, FORMAT, type Line, type Range, RecordError, SOURCES, seal, unseal } from "./record.js"
 
 /** The fields of a stored row. */
 interface Fields {
@@ -52,10 +52,11 @@ const wrong = (seq: number, what: string): never => {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
-const pairsOf = (flat: ReadonlyArray<number>): ReadonlyArray<Range> => {
+const ancestryOf = (seq: number, flat: unknown): Ancestry => {
+  if (!Array.isArray(flat) || !flat.every(isCount) || flat.length % 2 !== 1) return wrong(seq, "a wrong list of runs")
   const ranges: Array<Range> = []
-  for (let i = 0; i < flat.length; i += 2) ranges.push([flat[i]!, flat[i + 1]!])
-  return ranges
+  for (let i = 1; i < flat.length; i += 2) ranges.push([flat[i]!, flat[i + 1]!])
+  return { block: flat[0]!, ranges }
 }
 
 /** Parses the data of a row. */
@@ -68,7 +69,6 @@ export const parse = (seq: number, data: string): Row => {
   const { p = seq - 1, s = seq - 2, k = 0, v = seq, z = 0, b = seq, r = 0, a } = fields as Fields
   if (![p, s, v, z, b, r].every(isCount) || b > seq || r > seq || p >= seq) wrong(seq, "a wrong number")
   if (elapsed !== null && !isCount(elapsed)) wrong(seq, "no time of its parent")
-  if (a !== undefined && (!a.every(isCount) || a.length % 2 !== 1)) wrong(seq, "a wrong list of runs")
   return {
     seq,
     created,
@@ -78,7 +78,7 @@ export const parse = (seq: number, data: string): Row => {
     version: v,
     resumedAt: z,
     run: a === undefined ? r : seq,
-    before: a === undefined ? undefined : { block: a[0]!, ranges: pairsOf(a.slice(1)) },
+    before: a === undefined ? undefined : ancestryOf(seq, a),
     base: b,
     length: data.length,
     fields
@@ -195,15 +195,60 @@ export const lineOf = (state: State, before: Ancestry): Line => {
 /** One row's items by channel. */
 export type Items = ReadonlyMap<string, ReadonlyArray<Json>>
 
+/** The log of a row: its items and, once its checkpoint is removed, the runs before the one that it begins. */
+export interface Log {
+  readonly items: Items
+  readonly before: Ancestry | undefined
+}
+
 /** Parses the log of a row. */
-export const parseLog = (seq: number, log: string): Items => {
+export const parseLog = (seq: number, log: string): Log => {
   const flat = unseal(log, seq)
   const items = new Map<string, ReadonlyArray<Json>>()
-  for (let i = 0; i < flat.length; i += 2) {
+  for (let i = 0; i + 1 < flat.length; i += 2) {
     if (typeof flat[i] !== "string" || !Array.isArray(flat[i + 1])) wrong(seq, "a wrong log")
     items.set(flat[i], flat[i + 1])
   }
-  return items
+  return { items, before: flat.length % 2 === 1 ? ancestryOf(seq, flat.at(-1)) : undefined }
+}
+
+/** The log that remains of a removed checkpoint, if it is needed: by its items, or by the run that it begins. */
+export const stubLog = (seq: number, log: string | null, before: Ancestry | undefined): string | null => {
+  if (before === undefined) return log
+  const { items } = log === null ? { items: new Map<string, Json>() } : parseLog(seq, log)
+  return seal([...Array.from(items).flat(), [before.block, ...before.ranges.flat()]].map(toText).join(","), seq)
+}
+
+const toText = (value: Json): string => JSON.stringify(value)
+
+/** A state as a whole row, for a row whose parent is removed. */
+export const wholeData = ({ cells, graph, metadata, parents, row, seen }: State): string => {
+  const { b: _b, x: _x, w, c: own = [], ...kept } = row.fields
+  const names = own.filter((_, i) => i % 2 === 0)
+  const c: Array<Json> = []
+  const u: Array<Json> = []
+  const l: Array<Json> = []
+  const groups = new Map<number, Array<Json>>()
+  for (const [name, cell] of cells) {
+    if (cell.append) l.push([name, cell.start, cell.length, cell.version])
+    else if (cell.value === undefined) u.push(name, cell.version)
+    else if (cell.version === row.version) c.push(name, cell.value)
+    else groups.set(cell.version, [...(groups.get(cell.version) ?? [cell.version]), name, cell.value])
+  }
+  const fields = {
+    ...kept,
+    g: graph,
+    c,
+    o: Array.from(groups.values()),
+    u,
+    l,
+    e: seen,
+    q: parents,
+    m: metadata,
+    w: (w ?? []).map((entry) => (typeof entry === "string" ? [entry, ...names] : entry))
+  }
+  const elapsed = row.parent === undefined ? null : row.created - row.parent.created
+  return seal(`${FORMAT},${row.created},${elapsed},${JSON.stringify(fields)}`, row.seq)
 }
 
 /** The items of an append channel, from the logs of its branch in order. */

@@ -11,7 +11,8 @@ import type {
   EncodedThread,
   EncodedThreadInfo,
   EncodedWrite,
-  Range
+  Range,
+  Rewrite
 } from "../CheckpointDriver.js"
 
 interface Row {
@@ -115,6 +116,29 @@ export const makeMemory = (): Encoded => {
     return true
   }
 
+  const rewrite = ({ address, expectedHead, now, remove, rows: changed }: Rewrite): boolean => {
+    if ((spaceOf(address)?.rows.at(-1)?.seq ?? 0) !== expectedHead) return false
+    const space = openSpace(address, now)
+    for (const seq of remove) {
+      const at = indexOf(space.rows, seq)
+      if (space.rows[at]?.seq === seq) space.rows.splice(at, 1)
+      space.writes.delete(seq)
+    }
+    for (const { data, log, seq, writes } of changed) {
+      const at = indexOf(space.rows, seq)
+      space.rows.splice(at, space.rows[at]?.seq === seq ? 1 : 0, { seq, log, data })
+      if (writes === undefined) continue
+      space.writes.delete(seq)
+      saveWrites(
+        space,
+        seq,
+        writes.map((write) => ({ ...write, replace: true }))
+      )
+    }
+    if (space.rows.length === 0) threads.get(address.thread)?.spaces.delete(address.namespace)
+    return true
+  }
+
   const columnOf =
     (pick: (row: Row) => string | null) =>
     (address: Address, ranges: ReadonlyArray<Range>): Effect.Effect<Column> =>
@@ -142,9 +166,9 @@ export const makeMemory = (): Encoded => {
     graphId: ({ fingerprint, name }) =>
       Effect.sync(() => {
         const known = graphs.findIndex((graph) => graph.name === name && graph.fingerprint === fingerprint)
-        return known >= 0 ? known + 1 : graphs.push({ name, fingerprint })
+        return { value: known >= 0 ? known + 1 : graphs.push({ name, fingerprint }), lasts: true }
       }),
-    graph: (id) => Effect.sync(() => graphs[id - 1]),
+    graph: (id) => Effect.sync(() => graphs[id - 1] && { value: graphs[id - 1]!, lasts: true }),
     read: (address, seq) =>
       Effect.sync(() => {
         const space = spaceOf(address)
@@ -178,6 +202,11 @@ export const makeMemory = (): Encoded => {
         const saved = spaceOf(address)?.writes.get(seq)
         for (const [key, write] of saved ?? []) if (tasks.includes(write.task)) saved!.delete(key)
       }),
+    thread: (thread) =>
+      Effect.sync(() => {
+        const found = threads.get(thread)
+        return found && infoOf(thread, found)
+      }),
     namespaces: (thread) => Effect.sync(() => Array.from(threads.get(thread)?.spaces.keys() ?? [])),
     threads: (after, limit) =>
       Effect.sync(() =>
@@ -187,6 +216,15 @@ export const makeMemory = (): Encoded => {
           .slice(0, limit)
           .map((thread) => infoOf(thread, threads.get(thread)!))
       ),
+    raw: (address, after, limit) =>
+      Effect.sync(() => {
+        const space = spaceOf(address)
+        if (space === undefined) return []
+        const from = indexOf(space.rows, after + 1)
+        return space.rows.slice(from, from + limit).map((row) => ({ ...withWrites(space, row), log: row.log }))
+      }),
+    rewrite: (change) => Effect.sync(() => rewrite(change)),
+    putThread: (thread, to, now) => Effect.sync(() => describe(openThread(thread, now), to, now)),
     setStatus: (thread, status, now) =>
       Effect.sync(() => {
         const found = threads.get(thread)

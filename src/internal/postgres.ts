@@ -5,8 +5,8 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type { PendingWrite, ThreadStatus } from "../Checkpoint.js"
-import type { Append, Encoded, EncodedRow, EncodedThreadInfo, EncodedWrite } from "../CheckpointDriver.js"
-import type { Db, Guard, Result, Run } from "./sql.js"
+import type { Append, Encoded, EncodedRow, EncodedThreadInfo, EncodedWrite, Rewrite } from "../CheckpointDriver.js"
+import { type Db, type Guard, makeGraphTable, type Result, type Run } from "./sql.js"
 
 /** Version of the tables. */
 export const TABLES = 1
@@ -39,6 +39,30 @@ const column = (name: string) =>
 const rows = (condition: string, limit: string) =>
   `SELECT n.head, c.seq, c.data, ${WRITES} FROM pregel_namespaces n LEFT JOIN LATERAL (SELECT c.seq, c.data FROM pregel_checkpoints c WHERE c.key = n.key AND c.data <> ''${condition} ORDER BY c.seq DESC LIMIT ${limit}) c ON true WHERE ${NAMESPACE} ORDER BY c.seq DESC`
 
+const fenced = (thread: string, fence: string) =>
+  `EXISTS (SELECT 1 FROM pregel_threads t WHERE t.thread = ${thread} AND t.fence > ${fence})`
+
+/** Rows of writes out of parallel arrays, whose first parameter is number `at`. */
+const unnested = (at: number) =>
+  `unnest($${at}::text[], $${at + 1}::text[], $${at + 2}::integer[], $${at + 3}::text[], $${at + 4}::text[], $${at + 5}::boolean[]) u(task, channel, idx, path, value, replaced)`
+
+const WRITE_COLUMNS = "(key, seq, task, channel, idx, path, value)"
+
+/** Two parts of a statement that save the writes for every row of `source`. */
+const savingWrites = (source: string, seq: string, at: number): string => {
+  const select = `SELECT ${source}.key, ${seq}::bigint, u.task, u.channel, u.idx, u.path, u.value FROM ${source}, ${unnested(at)}`
+  return (
+    `, kept AS (INSERT INTO pregel_writes ${WRITE_COLUMNS} ${select} WHERE NOT u.replaced ON CONFLICT DO NOTHING)` +
+    `, replaced AS (INSERT INTO pregel_writes ${WRITE_COLUMNS} ${select} WHERE u.replaced ON CONFLICT (key, seq, task, channel, idx) DO UPDATE SET path = excluded.path, value = excluded.value)`
+  )
+}
+
+/** Adds or changes a thread's row; a status that is NULL stays as it is. */
+const DESCRIBE = (values: string, status: string) =>
+  `INSERT INTO pregel_threads AS t (thread, graph, status, fence, created, updated, metadata) ${values} ON CONFLICT (thread) DO UPDATE SET graph = excluded.graph, status = coalesce(${status}::text, t.status), updated = excluded.updated, metadata = excluded.metadata`
+
+const rawRows = `SELECT c.seq, c.log, c.data, ${WRITES} FROM pregel_namespaces n JOIN pregel_checkpoints c ON c.key = n.key AND c.seq > $3 WHERE ${NAMESPACE} ORDER BY c.seq LIMIT $4`
+
 const Q = {
   hasTables: "SELECT to_regclass('pregel_format') IS NOT NULL AS found",
   lock: `SELECT pg_advisory_xact_lock(${LOCK})`,
@@ -49,12 +73,24 @@ const Q = {
   data: column("data"),
   logs: column("log"),
   same: `SELECT c.data FROM pregel_namespaces n JOIN pregel_checkpoints c ON c.key = n.key AND c.seq = $3 WHERE ${NAMESPACE}`,
+  raw: rawRows,
+  claim:
+    "INSERT INTO pregel_namespaces AS n (thread, namespace, head) VALUES ($1, $2, 0) ON CONFLICT (thread, namespace) DO UPDATE SET head = n.head RETURNING n.key, n.head",
+  put: "INSERT INTO pregel_checkpoints (key, seq, log, data) SELECT $1, u.seq, u.log, u.data FROM unnest($2::bigint[], $3::text[], $4::text[]) u(seq, log, data) ON CONFLICT (key, seq) DO UPDATE SET log = excluded.log, data = excluded.data",
+  removeRows: "DELETE FROM pregel_checkpoints WHERE key = $1 AND seq = ANY($2::bigint[])",
+  removeWrites: "DELETE FROM pregel_writes WHERE key = $1 AND seq = ANY($2::bigint[])",
+  saveWrites: `WITH at AS (SELECT $1::bigint AS key)${savingWrites("at", "$2", 3)} SELECT 1`,
+  settle:
+    "UPDATE pregel_namespaces n SET head = (SELECT max(c.seq) FROM pregel_checkpoints c WHERE c.key = n.key) WHERE key = $1 AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key)",
+  removeKey: "DELETE FROM pregel_namespaces WHERE key = $1",
+  describe: `${DESCRIBE("SELECT $1, $2::integer, coalesce($3::text, 'idle'), 0, $4::bigint, $4::bigint, $5::text", "$3")}`,
   dropWrites: `DELETE FROM pregel_writes w USING pregel_namespaces n WHERE ${NAMESPACE} AND w.key = n.key AND w.seq = $3 AND w.task = ANY($4::text[])`,
   takeFence:
     "INSERT INTO pregel_threads (thread, graph, status, fence, created, updated, metadata) VALUES ($1, 0, 'idle', 1, $2, $2, '{}') ON CONFLICT (thread) DO UPDATE SET fence = pregel_threads.fence + 1 RETURNING fence",
   setStatus: "UPDATE pregel_threads SET status = $1, updated = $2 WHERE thread = $3",
   threads:
     "SELECT thread, graph, status, created, updated, metadata FROM pregel_threads WHERE thread > $1 AND status = coalesce($2, status) AND updated >= $3 AND updated < $4 ORDER BY thread LIMIT $5",
+  oneThread: "SELECT thread, graph, status, created, updated, metadata FROM pregel_threads WHERE thread = $1",
   namespaces: "SELECT namespace FROM pregel_namespaces WHERE thread = $1",
   graph: "SELECT name, fingerprint FROM pregel_graphs WHERE id = $1",
   graphId: "SELECT id FROM pregel_graphs WHERE name = $1 AND fingerprint = $2",
@@ -80,24 +116,6 @@ export const createTables = Effect.fnUntraced(function* (db: Db) {
   }
   return Number((yield* db.run(Q.version, [])).rows[0]?.version)
 })
-
-const fenced = (thread: string, fence: string) =>
-  `EXISTS (SELECT 1 FROM pregel_threads t WHERE t.thread = ${thread} AND t.fence > ${fence})`
-
-/** Rows of writes out of parallel arrays, whose first parameter is number `at`. */
-const unnested = (at: number) =>
-  `unnest($${at}::text[], $${at + 1}::text[], $${at + 2}::integer[], $${at + 3}::text[], $${at + 4}::text[], $${at + 5}::boolean[]) u(task, channel, idx, path, value, replaced)`
-
-const WRITE_COLUMNS = "(key, seq, task, channel, idx, path, value)"
-
-/** Two parts of a statement that save the writes for every row of `source`. */
-const savingWrites = (source: string, seq: string, at: number): string => {
-  const select = `SELECT ${source}.key, ${seq}::bigint, u.task, u.channel, u.idx, u.path, u.value FROM ${source}, ${unnested(at)}`
-  return (
-    `, kept AS (INSERT INTO pregel_writes ${WRITE_COLUMNS} ${select} WHERE NOT u.replaced ON CONFLICT DO NOTHING)` +
-    `, replaced AS (INSERT INTO pregel_writes ${WRITE_COLUMNS} ${select} WHERE u.replaced ON CONFLICT (key, seq, task, channel, idx) DO UPDATE SET path = excluded.path, value = excluded.value)`
-  )
-}
 
 /** Writes as parallel arrays; of two with one name the one that stays. */
 const writeArrays = (writes: ReadonlyArray<EncodedWrite>): ReadonlyArray<unknown> => {
@@ -153,10 +171,8 @@ const appendStatement = (append: Append): readonly [text: string, params: Readon
     const moved = isFirst
       ? `INSERT INTO pregel_namespaces AS n (thread, namespace, head) SELECT $1, $2, $3::bigint WHERE $4::bigint = 0${unfenced} ON CONFLICT (thread, namespace) DO UPDATE SET head = excluded.head WHERE n.head = 0${exists} RETURNING n.key`
       : `UPDATE pregel_namespaces n SET head = $3::bigint WHERE ${NAMESPACE} AND n.head = $4::bigint${unfenced}${exists} RETURNING n.key`
-    const described =
-      threadAt > 0
-        ? `, described AS (INSERT INTO pregel_threads AS t (thread, graph, status, fence, created, updated, metadata) SELECT $1, $${threadAt}::integer, coalesce($${threadAt + 1}::text, 'idle'), 0, $${threadAt + 2}::bigint, $${threadAt + 2}::bigint, $${threadAt + 3}::text FROM moved ON CONFLICT (thread) DO UPDATE SET graph = excluded.graph, status = coalesce($${threadAt + 1}::text, t.status), updated = excluded.updated, metadata = excluded.metadata)`
-        : ""
+    const values = `SELECT $1, $${threadAt}::integer, coalesce($${threadAt + 1}::text, 'idle'), 0, $${threadAt + 2}::bigint, $${threadAt + 2}::bigint, $${threadAt + 3}::text FROM moved`
+    const described = threadAt > 0 ? `, described AS (${DESCRIBE(values, `$${threadAt + 1}`)})` : ""
     const saved = writesAt > 0 ? savingWrites("moved", "$3", writesAt) : ""
     return `WITH moved AS (${moved})${saved}${described} INSERT INTO pregel_checkpoints (key, seq, log, data) SELECT key, $3::bigint, $5::text, $6::text FROM moved`
   })
@@ -181,7 +197,25 @@ const appendOne = Effect.fnUntraced(function* (run: Run, append: Append, again: 
   return (yield* run(Q.same, [address.thread, address.namespace, seq])).rows[0]?.data === data
 })
 
-const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites"> => ({
+const rewriteRows = Effect.fnUntraced(function* (run: Run, rewrite: Rewrite) {
+  const { address, expectedHead, remove, rows } = rewrite
+  // Takes the namespace's row lock, as a commit does.
+  const [{ head, key }] = (yield* run(Q.claim, [address.thread, address.namespace])).rows
+  if (Number(head) === expectedHead) {
+    const bare = rows.filter(({ writes }) => writes !== undefined).map(({ seq }) => seq)
+    yield* run(Q.removeRows, [key, remove])
+    yield* run(Q.removeWrites, [key, [...remove, ...bare]])
+    yield* run(Q.put, [key, rows.map(({ seq }) => seq), rows.map(({ log }) => log), rows.map(({ data }) => data)])
+    for (const { seq, writes = [] } of rows) {
+      if (writes.length === 0) continue
+      yield* run(Q.saveWrites, [key, seq, ...writeArrays(writes.map((write) => ({ ...write, replace: true })))])
+    }
+  }
+  if ((yield* run(Q.settle, [key])).count === 0) yield* run(Q.removeKey, [key])
+  return Number(head) === expectedHead
+})
+
+const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => ({
   append: (rows) =>
     guard("commit", rows[0]?.address.thread, (again) => {
       const [row] = rows
@@ -189,6 +223,7 @@ const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites"
       if (rows.length === 1) return Effect.map(appendOne(db.run, row, again), (written) => [written])
       return db.transaction((run) => Effect.forEach(rows, (row) => appendOne(run, row, again)))
     }),
+  rewrite: (change) => guard("rewrite", change.address.thread, () => db.transaction((run) => rewriteRows(run, change))),
   putWrites: ({ namespace, thread }, seq, writes, fence) =>
     guard("putWrites", thread, () => {
       const params = [thread, namespace, seq, ...writeArrays(writes)]
@@ -210,7 +245,7 @@ const toRow = ({ data, seq, writes }: any): EncodedRow => ({ seq: Number(seq), d
 
 const toColumn = ({ rows }: Result) => rows.map(({ seq, text }) => ({ seq: Number(seq), text: String(text) }))
 
-const makeReading = (db: Db, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page"> => {
+const makeReading = (db: Db, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => {
   const columnOf =
     (text: string): Encoded["data"] =>
     ({ namespace, thread }, ranges) =>
@@ -233,6 +268,12 @@ const makeReading = (db: Db, guard: Guard): Pick<Encoded, "read" | "data" | "log
       ),
     data: columnOf(Q.data),
     logs: columnOf(Q.logs),
+    raw: ({ namespace, thread }, after, limit) =>
+      guard("load", thread, () =>
+        Effect.map(db.run(Q.raw, [thread, namespace, after, limit]), ({ rows }) =>
+          rows.map((row) => ({ ...toRow(row), log: row.log }))
+        )
+      ),
     page: ({ namespace, thread }, before, limit) =>
       guard("list", thread, () =>
         Effect.map(db.run(Q.page, [thread, namespace, before, limit]), ({ rows }) =>
@@ -265,17 +306,14 @@ const deleteThread = (db: Db, thread: string): Effect.Effect<void, SqlError> =>
 export const makePostgres = (db: Db, guard: Guard): Encoded => ({
   ...makeWriting(db, guard),
   ...makeReading(db, guard),
-  graphId: ({ fingerprint, name }) =>
-    guard("commit", undefined, () =>
-      Effect.map(
-        Effect.zipRight(db.run(Q.addGraph, [name, fingerprint]), db.run(Q.graphId, [name, fingerprint])),
-        ({ rows }) => Number(rows[0].id)
-      )
-    ),
-  graph: (id) => guard("load", undefined, () => Effect.map(db.run(Q.graph, [id]), ({ rows }) => rows[0])),
+  ...makeGraphTable(db, guard, Q),
   namespaces: (thread) =>
     guard("namespaces", thread, () =>
       Effect.map(db.run(Q.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
+    ),
+  thread: (thread) =>
+    guard("threads", thread, () =>
+      Effect.map(db.run(Q.oneThread, [thread]), ({ rows }) => (rows.length === 0 ? undefined : toInfo(rows[0])))
     ),
   threads: (after, limit, { status, updatedBefore, updatedSince }) =>
     guard("threads", undefined, () =>
@@ -290,6 +328,8 @@ export const makePostgres = (db: Db, guard: Guard): Encoded => ({
         ({ rows }) => rows.map(toInfo)
       )
     ),
+  putThread: (thread, { graph, metadata, status }, now) =>
+    guard("setStatus", thread, () => Effect.asVoid(db.run(Q.describe, [thread, graph, status ?? null, now, metadata]))),
   setStatus: (thread, status, now) =>
     guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
   takeFence: (thread, now) =>

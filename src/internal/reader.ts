@@ -54,7 +54,11 @@ export const makeReader = <E>(rows: Rows<E>) => {
     const known = runs.get(run)
     if (known !== undefined) return known
     const [start] = yield* rows.data([[run, run]])
-    const before = start === undefined ? undefined : (yield* decoding(() => parse(start.seq, start.text))).before
+    // Of a removed checkpoint the log remains, if others need the run it began.
+    const [log] = start === undefined ? yield* rows.logs([[run, run]]) : []
+    const before = yield* decoding(() =>
+      start !== undefined ? parse(run, start.text).before : log && parseLog(run, log.text).before
+    )
     if (before === undefined) return yield* Effect.fail(new RecordError(`row ${run} does not begin a run`))
     runs.set(run, before)
     return before
@@ -91,7 +95,7 @@ export const makeReader = <E>(rows: Rows<E>) => {
   const logsOf = Effect.fnUntraced(function* (row: Row, before: Ancestry, from: number) {
     if (logs !== undefined && logs.run === row.run && logs.from <= from && logs.to >= row.seq) return logs.rows
     const found = yield* rows.logs(between(yield* branch(row, before, from), from, row.seq))
-    const parsed = yield* decoding(() => found.map(({ seq, text }) => ({ seq, items: parseLog(seq, text) })))
+    const parsed = yield* decoding(() => found.map(({ seq, text }) => ({ seq, items: parseLog(seq, text).items })))
     logs = { run: row.run, from, to: row.seq, rows: parsed }
     return parsed
   })
@@ -118,5 +122,5 @@ export const makeReader = <E>(rows: Rows<E>) => {
     })
   })
 
-  return { state, items }
+  return { state, items, branch, beforeRun }
 }

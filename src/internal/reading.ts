@@ -19,16 +19,29 @@ import {
 import type { Encoded, EncodedRow, EncodedThreadInfo } from "../CheckpointDriver.js"
 import type { Checkpointer, Loaded, ThreadInfo } from "../Checkpointer.js"
 import { CheckpointDecodeError, CheckpointerError } from "../GraphError.js"
-import { addressProblem, encodeAddress, invalid, matches } from "./address.js"
+import { addressProblem, encodeAddress, invalid, matches, now, onThread } from "./address.js"
 import { lineOf, parse, recordOf, resultsOf, seenOf } from "./fold.js"
 import { decoding, makeReader, type Read } from "./reader.js"
-import { decodeName, encodeName, RecordError, unsealWrite } from "./record.js"
+import { decodeName, RecordError, unsealWrite } from "./record.js"
 import { type Graphs, toLineage } from "./writing.js"
 
 type Service = Context.Tag.Service<typeof Checkpointer>
 
 /** Rows that are read at once. */
 const PAGE = 64
+
+/** Says where a damaged row is. */
+export const located =
+  (address: Address, seq: number | undefined) =>
+  (error: RecordError | CheckpointerError): CheckpointDecodeError | CheckpointerError =>
+    error instanceof RecordError
+      ? new CheckpointDecodeError({
+          ...address,
+          checkpoint: seq === undefined ? undefined : `#${seq}`,
+          channel: error.channel,
+          detail: error.message
+        })
+      : error
 
 /** `load` and `list` over a driver. */
 export const makeReading = (encoded: Encoded, graphs: Graphs) => {
@@ -103,16 +116,6 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
     })
   })
 
-  const located = (address: Address, row: EncodedRow) => (error: RecordError | CheckpointerError) =>
-    error instanceof RecordError
-      ? new CheckpointDecodeError({
-          ...address,
-          checkpoint: `#${row.seq}`,
-          channel: error.channel,
-          detail: error.message
-        })
-      : error
-
   const load: Service["load"] = Effect.fnUntraced(function* (address, id) {
     const problem = addressProblem(address)
     if (problem !== undefined) return yield* invalid("load", address.thread, problem)
@@ -122,7 +125,7 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
     const { head, row } = yield* encoded.read(at, seq)
     if (row === undefined) return undefined
     return yield* decodeRow(readerOf(at), row, head, (found) => id === undefined || found === id).pipe(
-      Effect.mapError(located(address, row))
+      Effect.mapError(located(address, row.seq))
     )
   })
 
@@ -147,7 +150,7 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
       for (const row of rows) {
         if (found.length >= left) break
         const one = yield* decodeRow(reader, row, head, (_, record) => !filtered || matches(record(), filter)).pipe(
-          Effect.mapError(located(address, row))
+          Effect.mapError(located(address, row.seq))
         )
         if (one !== undefined) found.push(one)
       }
@@ -202,21 +205,12 @@ export const makeThreads = (encoded: Encoded, graphs: Graphs) => {
     )
   }
 
-  /** Runs an operation on a thread whose name can be stored. */
-  const onThread = <A>(
-    operation: string,
-    thread: string,
-    run: (thread: string) => Effect.Effect<A, CheckpointerError>
-  ) =>
-    Effect.suspend(() => {
-      const problem = addressProblem({ thread, namespace: "" })
-      return problem === undefined ? run(encodeName(thread)) : Effect.fail(invalid(operation, thread, problem))
-    })
-
-  const now = Effect.clockWith((clock) => clock.currentTimeMillis)
-
   return {
     threads,
+    thread: (thread: string) =>
+      onThread("threads", thread, (name) =>
+        Effect.flatMap(encoded.thread(name), (row) => (row === undefined ? Effect.succeed(undefined) : threadInfo(row)))
+      ),
     namespaces: (thread: string) =>
       onThread("namespaces", thread, (name) =>
         Effect.map(encoded.namespaces(name), (found) => found.map(decodeName).sort())

@@ -87,7 +87,8 @@ export const checksum = (text: string, seed: number): number => {
   return hash >>> 0
 }
 
-const seal = (body: string, seq: number): string => `[${checksum(body, seq)},${body}]`
+/** A text with its checksum in front. */
+export const seal = (body: string, seq: number): string => `[${checksum(body, seq)},${body}]`
 
 /** The parsed text, without its checksum, after checking it. */
 export const unseal = (text: string, seq: number): Array<any> => {

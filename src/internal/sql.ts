@@ -4,6 +4,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import type { Encoded } from "../CheckpointDriver.js"
 import { CheckpointerError } from "../GraphError.js"
 
 /** A statement's rows, and how many rows it changed. */
@@ -18,6 +19,8 @@ export type Run = (text: string, params: ReadonlyArray<unknown>) => Effect.Effec
 /** A database: single statements, and transactions. */
 export interface Db {
   readonly run: Run
+  /** Whether statements join a transaction that others began and may roll back. */
+  readonly joins: Effect.Effect<boolean>
   /** Commits if `body` succeeds. Nothing else runs on the connection meanwhile. */
   readonly transaction: <A>(body: (run: Run) => Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError>
 }
@@ -80,3 +83,35 @@ export const makeGuard =
         return Effect.fail(error)
       }).pipe(Effect.retry({ schedule: retry, while: mayPass }), Effect.mapError(toError(operation, thread)))
     })
+
+/** Statements about graphs, with the parameters (name, fingerprint), the same, and (id). */
+interface GraphStatements {
+  readonly addGraph: string
+  readonly graphId: string
+  readonly graph: string
+}
+
+/** The table of graphs, which is the same in every database. */
+export const makeGraphTable = (
+  db: Db,
+  guard: Guard,
+  statements: GraphStatements
+): Pick<Encoded, "graphId" | "graph"> => ({
+  graphId: ({ fingerprint, name }) =>
+    guard("commit", undefined, () =>
+      Effect.zipWith(
+        Effect.zipRight(
+          db.run(statements.addGraph, [name, fingerprint]),
+          db.run(statements.graphId, [name, fingerprint])
+        ),
+        db.joins,
+        ({ rows }, joins) => ({ value: Number(rows[0].id), lasts: !joins })
+      )
+    ),
+  graph: (id) =>
+    guard("load", undefined, () =>
+      Effect.zipWith(db.run(statements.graph, [id]), db.joins, ({ rows: [row] }, joins) =>
+        row === undefined ? undefined : { value: { name: row.name, fingerprint: row.fingerprint }, lasts: !joins }
+      )
+    )
+})

@@ -9,12 +9,14 @@ import type {
   Append,
   Column,
   Encoded,
-  EncodedRow,
+  EncodedThread,
   EncodedThreadInfo,
   EncodedWrite,
-  Range
+  Range,
+  RawRow,
+  Rewrite
 } from "../CheckpointDriver.js"
-import type { Db, Guard, Run } from "./sql.js"
+import { type Db, type Guard, makeGraphTable, type Run } from "./sql.js"
 
 /** Rows a namespace can hold. */
 export const MAX_SEQ = 2 ** 26
@@ -22,8 +24,8 @@ export const MAX_SEQ = 2 ** 26
 /** Version of the tables. */
 export const TABLES = 1
 
-/** Namespaces whose number is remembered. */
-const KEYS = 4096
+/** Namespaces whose number is remembered, on a connection of the driver's own. */
+export const KEYS = 4096
 
 const CREATE = [
   "CREATE TABLE IF NOT EXISTS pregel_format (version INTEGER NOT NULL)",
@@ -51,6 +53,12 @@ const Q = {
   // A newer fence gives no number to compare with, so that nothing is inserted.
   appendFenced:
     "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ? AND NOT EXISTS (SELECT 1 FROM pregel_threads WHERE thread = ? AND fence > ?)",
+  raw: "SELECT key, log, data FROM pregel_checkpoints WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
+  put: "INSERT OR REPLACE INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
+  removeRow: "DELETE FROM pregel_checkpoints WHERE key = ?",
+  removeWrites: "DELETE FROM pregel_writes WHERE key = ?",
+  removeKey:
+    "DELETE FROM pregel_namespaces WHERE key = ? AND NOT EXISTS (SELECT 1 FROM pregel_checkpoints WHERE key > ? AND key < ?)",
   insert: "INSERT INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
   writes: "SELECT key, task, channel, idx, path, value FROM pregel_writes WHERE key >= ? AND key <= ?",
   keep: "INSERT OR IGNORE INTO pregel_writes (key, task, channel, idx, path, value) VALUES (?, ?, ?, ?, ?, ?)",
@@ -64,6 +72,7 @@ const Q = {
   setStatus: "UPDATE pregel_threads SET status = ?, updated = ? WHERE thread = ?",
   threads:
     "SELECT thread, graph, status, created, updated, metadata FROM pregel_threads WHERE thread > ? AND status = coalesce(?, status) AND updated >= ? AND updated < ? ORDER BY thread LIMIT ?",
+  oneThread: "SELECT thread, graph, status, created, updated, metadata FROM pregel_threads WHERE thread = ?",
   namespaces: "SELECT namespace FROM pregel_namespaces WHERE thread = ?",
   keys: "SELECT key FROM pregel_namespaces WHERE thread = ?",
   graph: "SELECT name, fingerprint FROM pregel_graphs WHERE id = ?",
@@ -97,29 +106,29 @@ const toWrite = ({ channel, idx, path, task, value }: any): PendingWrite => ({
   value
 })
 
+const findKey = (run: Run, { namespace, thread }: Address): Effect.Effect<number | undefined, SqlError> =>
+  Effect.map(run(Q.key, [thread, namespace]), ({ rows }) => (rows.length === 0 ? undefined : Number(rows[0].key)))
+
 /** The numbers of namespaces, as far as they are remembered. */
-const makeKeys = (run: Run) => {
+const makeKeys = (run: Run, capacity: number) => {
   const keys = new Map<string, number>()
   const nameOf = ({ namespace, thread }: Address) => `${thread}\n${namespace}`
   const remember = (address: Address, key: number): number => {
-    if (keys.size >= KEYS) keys.delete(keys.keys().next().value!)
+    if (capacity === 0) return key
+    if (keys.size >= capacity) keys.delete(keys.keys().next().value!)
     keys.set(nameOf(address), key)
     return key
   }
   return {
-    known: (address: Address): number | undefined => keys.get(nameOf(address)),
-    remember,
     forget: (thread: string) => {
       for (const name of keys.keys()) if (name.startsWith(`${thread}\n`)) keys.delete(name)
     },
-    find: (address: Address, on: Run = run): Effect.Effect<number | undefined, SqlError> =>
-      Effect.suspend(() => {
-        const known = keys.get(nameOf(address))
-        if (known !== undefined) return Effect.succeed(known)
-        return Effect.map(on(Q.key, [address.thread, address.namespace]), ({ rows }) =>
-          rows.length === 0 ? undefined : remember(address, Number(rows[0].key))
-        )
-      })
+    /** Outside of transactions only: a number must not be remembered before it is committed. */
+    find: (address: Address): Effect.Effect<number | undefined, SqlError> => {
+      const known = keys.get(nameOf(address))
+      if (known !== undefined) return Effect.succeed(known)
+      return Effect.map(findKey(run, address), (key) => (key === undefined ? undefined : remember(address, key)))
+    }
   }
 }
 
@@ -139,22 +148,58 @@ const exists = (run: Run, key: number): Effect.Effect<boolean, SqlError> =>
 
 type Keys = ReturnType<typeof makeKeys>
 
+/** The greatest number of a namespace, inside a transaction. */
+const headOf = (run: Run, key: number | undefined): Effect.Effect<number, SqlError> =>
+  key === undefined
+    ? Effect.succeed(0)
+    : Effect.map(run(Q.head, [first(key), first(key + 1)]), ({ rows }) =>
+        rows[0].key === null ? 0 : Number(rows[0].key) - first(key)
+      )
+
+const keyFor = (run: Run, { namespace, thread }: Address): Effect.Effect<number, SqlError> =>
+  Effect.flatMap(findKey(run, { namespace, thread }), (found) =>
+    found === undefined
+      ? Effect.map(run(Q.addKey, [thread, namespace]), ({ rows }) => Number(rows[0].key))
+      : Effect.succeed(found)
+  )
+
+const describe = (run: Run, name: string, { graph, metadata, status }: EncodedThread, now: number) =>
+  run(Q.thread, [name, graph, status ?? null, now, now, metadata, status ?? null])
+
 /** Appends one row inside a transaction. */
-const appendOne = Effect.fnUntraced(function* (run: Run, keys: Keys, append: Append) {
+const appendOne = Effect.fnUntraced(function* (run: Run, append: Append) {
   const { address, created, expectedHead, fence, requires, thread } = append
   if (yield* isFenced(run, address.thread, fence)) return false
-  const found = yield* keys.find(address, run)
-  const head = found === undefined ? null : (yield* run(Q.head, [first(found), first(found + 1)])).rows[0]?.key
-  if ((head == null ? 0 : Number(head) - first(found!)) !== expectedHead) return false
+  const found = yield* findKey(run, address)
+  if ((yield* headOf(run, found)) !== expectedHead) return false
   if (requires !== undefined && !(yield* exists(run, first(found!) + requires))) return false
-  const key = found ?? Number((yield* run(Q.addKey, [address.thread, address.namespace])).rows[0].key)
-  const at = first(key) + append.seq
+  const at = first(yield* keyFor(run, address)) + append.seq
   yield* run(Q.insert, [at, append.log, append.data])
   yield* saveWrites(run, at, append.writes)
-  if (thread !== undefined) {
-    const { graph, metadata, status = null } = thread
-    yield* run(Q.thread, [address.thread, graph, status, created, created, metadata, status])
+  if (thread !== undefined) yield* describe(run, address.thread, thread, created)
+  return true
+})
+
+const rewriteRows = Effect.fnUntraced(function* (run: Run, rewrite: Rewrite) {
+  const { address, expectedHead, remove, rows } = rewrite
+  if ((yield* headOf(run, yield* findKey(run, address))) !== expectedHead) return false
+  const key = yield* keyFor(run, address)
+  for (const seq of remove) {
+    yield* run(Q.removeRow, [first(key) + seq])
+    yield* run(Q.removeWrites, [first(key) + seq])
   }
+  for (const { data, log, seq, writes } of rows) {
+    const at = first(key) + seq
+    yield* run(Q.put, [at, log, data])
+    if (writes === undefined) continue
+    yield* run(Q.removeWrites, [at])
+    yield* saveWrites(
+      run,
+      at,
+      writes.map((write) => ({ ...write, replace: true }))
+    )
+  }
+  yield* run(Q.removeKey, [key, first(key), first(key + 1)])
   return true
 })
 
@@ -162,7 +207,11 @@ const appendOne = Effect.fnUntraced(function* (run: Run, keys: Keys, append: App
 const isPlain = (append: Append): boolean =>
   append.expectedHead > 0 && append.writes.length === 0 && append.thread === undefined && append.requires === undefined
 
-const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites"> => {
+const makeWriting = (
+  db: Db,
+  keys: Keys,
+  guard: Guard
+): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => {
   const appendPlain = (key: number, { address, data, expectedHead, fence, log, seq }: Append) => {
     const params = [first(key) + seq, log, data, first(key), first(key + 1), first(key) + expectedHead]
     const inserted =
@@ -174,7 +223,7 @@ const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" |
     db.transaction(
       Effect.fnUntraced(function* (run) {
         const written: Array<boolean> = []
-        for (const row of rows) written.push(yield* appendOne(run, keys, row))
+        for (const row of rows) written.push(yield* appendOne(run, row))
         return written
       })
     )
@@ -182,17 +231,26 @@ const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" |
   return {
     append: (rows) =>
       guard("commit", rows[0]?.address.thread, () => {
-        if (rows.length === 1 && isPlain(rows[0]!)) {
-          const key = keys.known(rows[0]!.address)
-          if (key !== undefined) return appendPlain(key, rows[0]!)
-        }
-        return rows.length === 0 ? Effect.succeed([]) : appendAll(rows)
+        const [row] = rows
+        if (row === undefined) return Effect.succeed([])
+        if (rows.length > 1 || !isPlain(row)) return appendAll(rows)
+        return Effect.flatMap(keys.find(row.address), (key) =>
+          key === undefined ? Effect.succeed([false]) : appendPlain(key, row)
+        )
       }),
+    rewrite: (change) =>
+      guard("rewrite", change.address.thread, () =>
+        Effect.tap(
+          db.transaction((run) => rewriteRows(run, change)),
+          // The namespace may be gone with its last row.
+          () => Effect.sync(() => keys.forget(change.address.thread))
+        )
+      ),
     putWrites: (address, seq, writes, fence) =>
       guard("putWrites", address.thread, () =>
         db.transaction(
           Effect.fnUntraced(function* (run) {
-            const key = yield* keys.find(address, run)
+            const key = yield* findKey(run, address)
             if (key === undefined || !(yield* exists(run, first(key) + seq))) return false
             if (yield* isFenced(run, address.thread, fence)) return false
             yield* saveWrites(run, first(key) + seq, writes)
@@ -204,7 +262,7 @@ const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" |
       guard("dropWrites", address.thread, () =>
         db.transaction(
           Effect.fnUntraced(function* (run) {
-            const key = yield* keys.find(address, run)
+            const key = yield* findKey(run, address)
             if (key === undefined) return
             for (const task of tasks) yield* run(Q.dropWrites, [first(key) + seq, task])
           })
@@ -213,24 +271,33 @@ const makeWriting = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "append" |
   }
 }
 
-const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page"> => {
+const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => {
   const withWrites = Effect.fnUntraced(function* (key: number, rows: ReadonlyArray<any>) {
     if (rows.length === 0) return []
-    const found = yield* db.run(Q.writes, [rows.at(-1).key, rows[0].key])
+    const [one, other] = [rows[0].key, rows.at(-1).key]
+    const writes = new Map<unknown, Array<PendingWrite>>(rows.map((row) => [row.key, []]))
+    for (const write of (yield* db.run(Q.writes, [Math.min(one, other), Math.max(one, other)])).rows) {
+      writes.get(write.key)?.push(toWrite(write))
+    }
     return rows.map(
-      (row): EncodedRow => ({
-        seq: Number(row.key) - first(key),
-        data: row.data,
-        writes: found.rows.filter((write) => write.key === row.key).map(toWrite)
-      })
+      ({ data, key: at, log }): RawRow => ({ seq: Number(at) - first(key), data, log, writes: writes.get(at) ?? [] })
     )
   })
 
+  const newestOf = (key: number) => Effect.map(db.run(Q.newest, [first(key), first(key + 1)]), ({ rows }) => rows)
+
   const read = Effect.fnUntraced(function* ({ address, seq }: { address: Address; seq: number | undefined }) {
-    const key = yield* keys.find(address)
+    let key = yield* keys.find(address)
     if (key === undefined) return { head: 0, row: undefined }
+    let newest = yield* newestOf(key)
+    if (newest.length === 0) {
+      // Another process may have deleted the thread and begun it anew, under another number.
+      keys.forget(address.thread)
+      key = yield* keys.find(address)
+      if (key === undefined) return { head: 0, row: undefined }
+      newest = yield* newestOf(key)
+    }
     const [from, to] = [first(key), first(key + 1)]
-    const newest = (yield* db.run(Q.newest, [from, to])).rows
     if (newest.length === 0) return { head: 0, row: undefined }
     const head = Number(newest[0].key) - from
     let rows = newest
@@ -253,6 +320,16 @@ const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "
     read: (address, seq) => guard("load", address.thread, () => read({ address, seq })),
     data: (address, ranges) => guard("load", address.thread, () => column(Q.data, address, ranges)),
     logs: (address, ranges) => guard("load", address.thread, () => column(Q.logs, address, ranges)),
+    raw: (address, after, limit) =>
+      guard(
+        "load",
+        address.thread,
+        Effect.fnUntraced(function* () {
+          const key = yield* keys.find(address)
+          if (key === undefined) return []
+          return yield* withWrites(key, (yield* db.run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
+        })
+      ),
     page: (address, before, limit) =>
       guard(
         "list",
@@ -267,14 +344,27 @@ const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "
   }
 }
 
+const toInfo = ({ created, graph, metadata, status, thread, updated }: any): EncodedThreadInfo => ({
+  thread,
+  graph: Number(graph),
+  status: status as ThreadStatus,
+  created: Number(created),
+  updated: Number(updated),
+  metadata
+})
+
 const makeThreads = (
   db: Db,
   keys: Keys,
   guard: Guard
-): Pick<Encoded, "namespaces" | "threads" | "setStatus" | "takeFence" | "deleteThread"> => ({
+): Pick<Encoded, "thread" | "namespaces" | "threads" | "putThread" | "setStatus" | "takeFence" | "deleteThread"> => ({
   namespaces: (thread) =>
     guard("namespaces", thread, () =>
       Effect.map(db.run(Q.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
+    ),
+  thread: (thread) =>
+    guard("threads", thread, () =>
+      Effect.map(db.run(Q.oneThread, [thread]), ({ rows }) => (rows.length === 0 ? undefined : toInfo(rows[0])))
     ),
   threads: (after, limit, { status, updatedBefore, updatedSince }) =>
     guard("threads", undefined, () =>
@@ -286,19 +376,10 @@ const makeThreads = (
           Math.min(updatedBefore ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
           limit
         ]),
-        ({ rows }) =>
-          rows.map(
-            ({ created, graph, metadata, status, thread, updated }): EncodedThreadInfo => ({
-              thread,
-              graph: Number(graph),
-              status: status as ThreadStatus,
-              created: Number(created),
-              updated: Number(updated),
-              metadata
-            })
-          )
+        ({ rows }) => rows.map(toInfo)
       )
     ),
+  putThread: (thread, to, now) => guard("setStatus", thread, () => Effect.asVoid(describe(db.run, thread, to, now))),
   setStatus: (thread, status, now) =>
     guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
   takeFence: (thread, now) =>
@@ -307,8 +388,7 @@ const makeThreads = (
     ),
   deleteThread: (thread) =>
     guard("deleteThread", thread, () =>
-      Effect.zipRight(
-        Effect.sync(() => keys.forget(thread)),
+      Effect.ensuring(
         db.transaction(
           Effect.fnUntraced(function* (run) {
             for (const { key } of (yield* run(Q.keys, [thread])).rows) {
@@ -319,23 +399,20 @@ const makeThreads = (
             yield* run(Q.deleteNamespaces, [thread])
             yield* run(Q.deleteThread, [thread])
           })
-        )
+        ),
+        Effect.sync(() => keys.forget(thread))
       )
     )
 })
 
-/** The driver over a SQLite database whose tables exist. */
-export const makeSqlite = (db: Db, guard: Guard): Encoded => {
-  const keys = makeKeys(db.run)
+/**
+ * The driver over a SQLite database whose tables exist. `capacity` is how many numbers of namespaces to remember: none
+ * where a transaction around an operation may be rolled back, and the number with it.
+ */
+export const makeSqlite = (db: Db, guard: Guard, capacity: number): Encoded => {
+  const keys = makeKeys(db.run, capacity)
   return {
-    graphId: ({ fingerprint, name }) =>
-      guard("commit", undefined, () =>
-        Effect.map(
-          Effect.zipRight(db.run(Q.addGraph, [name, fingerprint]), db.run(Q.graphId, [name, fingerprint])),
-          ({ rows }) => Number(rows[0].id)
-        )
-      ),
-    graph: (id) => guard("load", undefined, () => Effect.map(db.run(Q.graph, [id]), ({ rows }) => rows[0])),
+    ...makeGraphTable(db, guard, Q),
     ...makeWriting(db, keys, guard),
     ...makeReading(db, keys, guard),
     ...makeThreads(db, keys, guard)

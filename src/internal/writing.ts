@@ -42,17 +42,21 @@ export const makeGraphs = (encoded: Encoded) => {
       if (id !== undefined) last = { graph, id }
       return id
     },
-    idOf: ({ fingerprint, name }: GraphIdentity) =>
-      Effect.tap(encoded.graphId({ name: encodeName(name), fingerprint: encodeName(fingerprint) }), (id) =>
-        Effect.sync(() => remember(id, { name, fingerprint }))
+    idOf: ({ fingerprint, name }: GraphIdentity): Effect.Effect<number, CheckpointerError> =>
+      Effect.map(
+        encoded.graphId({ name: encodeName(name), fingerprint: encodeName(fingerprint) }),
+        ({ lasts, value }) => {
+          if (lasts) remember(value, { name, fingerprint })
+          return value
+        }
       ),
     graphOf: (id: number): Effect.Effect<GraphIdentity | undefined, CheckpointerError> => {
       const known = graphs.get(id)
       if (known !== undefined) return Effect.succeed(known)
       return Effect.map(encoded.graph(id), (found) => {
         if (found === undefined) return undefined
-        const graph = { name: decodeName(found.name), fingerprint: decodeName(found.fingerprint) }
-        remember(id, graph)
+        const graph = { name: decodeName(found.value.name), fingerprint: decodeName(found.value.fingerprint) }
+        if (found.lasts) remember(id, graph)
         return graph
       })
     }
