@@ -176,6 +176,7 @@ class ReduceCell implements Cell {
         }
       }
     } catch (cause) {
+      if (cause instanceof InvalidUpdate) return refuse(cause.reason, this.name, cause.detail)
       return refuse("ReducerFailed", this.name, `the reducer threw: ${String(cause)}`, cause)
     }
     this.value = value

@@ -197,7 +197,8 @@ export const topic = <A, I>(
 
 /**
  * Folds updates into a value with a reducer, in the order of `semantics.md` 2.4. Without `initial` the first update
- * becomes the value as it is. `update` is the schema of one update where it differs from the value's.
+ * becomes the value as it is. `update` is the schema of one update where it differs from the value's. A reducer is a
+ * pure function; one that throws fails the superstep with `InvalidUpdate`, and may throw one of its own.
  */
 export const reduce: {
   <A, I, U, UI>(
