@@ -143,12 +143,19 @@ interface Accepted {
   readonly value: Json
 }
 
+/** A question and the task of this graph that waits for its answer. */
+interface Waiting {
+  readonly asked: PendingInterrupt
+  readonly task: string
+  readonly path: string
+}
+
 /** Interrupts of the current checkpoint that wait for an answer, with the tasks they belong to. */
 export const pendingInterrupts = (
   saved: ReadonlyMap<string, SavedTask>,
   answered: (id: string) => boolean
-): ReadonlyArray<PendingInterrupt & { readonly task: string; readonly path: string }> => {
-  const pending: Array<PendingInterrupt & { readonly task: string; readonly path: string }> = []
+): ReadonlyArray<Waiting> => {
+  const pending: Array<Waiting> = []
   for (const [task, { rows }] of saved) {
     if (rows.some((row) => row.channel === RESULT)) continue
     for (const row of rows) {
@@ -164,32 +171,43 @@ export const pendingInterrupts = (
 /** Finds the pauses that a call's answers are for. */
 const matchAnswers = Effect.fnUntraced(function* (run: Run, answer: Answer) {
   const thread = run.tree.thread!
+  if (wasDelivered(run)) return []
   const pending = pendingInterrupts(run.saved, (id) => run.tree.answers.has(id))
-  const ids = pending.map(({ id }) => id)
+  const ids = pending.map(({ asked }) => asked.id)
   if (answer._tag === "ById") {
     const accepted: Array<Accepted> = []
     for (const id of Object.keys(answer.values)) {
-      const found = pending.find((one) => one.id === id)
+      const found = pending.find(({ asked }) => asked.id === id)
       if (found === undefined) return yield* new UnknownInterrupt({ thread, id, pending: ids })
       accepted.push({ task: found.task, path: found.path, id, value: answer.values[id] })
     }
     return accepted
   }
-  const matching = answer._tag === "Bare" ? pending : pending.filter(({ name }) => name === answer.name)
+  const matching = answer._tag === "Bare" ? pending : pending.filter(({ asked }) => asked.name === answer.name)
   const only = matching[0]
   if (only === undefined) {
     return yield* new UnknownInterrupt({ thread, id: answer._tag === "Named" ? answer.name : "", pending: ids })
   }
-  if (matching.length > 1) return yield* new AmbiguousResume({ thread, pending: matching.map(({ id }) => id) })
-  return [{ task: only.task, path: only.path, id: only.id, value: answer.value }]
+  if (matching.length > 1) return yield* new AmbiguousResume({ thread, pending: matching.map(({ asked }) => asked.id) })
+  return [{ task: only.task, path: only.path, id: only.asked.id, value: answer.value }]
 })
+
+/** A call that is delivered again has its answers saved already. */
+const wasDelivered = (run: Run): boolean => {
+  const { runId } = run.tree
+  if (runId === undefined) return false
+  for (const { rows } of run.saved.values()) {
+    if (rows.some((row) => row.channel === RESUME && (JSON.parse(row.value) as { run?: string }).run === runId)) return true
+  }
+  return false
+}
 
 /** Saves answers before any node sees them. */
 const accept = (run: Run, answers: ReadonlyArray<Accepted>): Effect.Effect<void, unknown> => {
   if (answers.length === 0) return Effect.void
   const rows = answers.map(({ id, path, task, value }, i): PendingWrite => {
     const before = run.saved.get(task)?.rows.filter((row) => row.channel === RESUME).length ?? 0
-    return { task, path, channel: RESUME, index: before + i, value: JSON.stringify({ id, value }) }
+    return { task, path, channel: RESUME, index: before + i, value: stringify({ id, value, run: run.tree.runId }) }
   })
   for (const { id, value } of answers) run.tree.answers.set(id, { value })
   return run.persistence!.putNow(rows)
@@ -229,9 +247,13 @@ const applyWithAnswer = Effect.fnUntraced(function* (run: Run, input: Command | 
 const stillThere = (run: Run, request: Request, loaded: Loaded): Effect.Effect<void, GraphMismatch> => {
   if (loaded.checkpoint.graph.fingerprint === run.topology.identity.fingerprint) return Effect.void
   const planned = new Set(run.next.map(taskKey))
-  for (const { node, task } of pendingInterrupts(run.saved, () => false)) {
+  for (const { asked, task } of pendingInterrupts(run.saved, () => false)) {
     if (planned.has(task)) continue
-    return mismatch(request, loaded.checkpoint, `it is paused at node "${node}", which the graph would not run now`)
+    return mismatch(
+      request,
+      loaded.checkpoint,
+      `it is paused at node "${asked.node}", which the graph would not run now`
+    )
   }
   return Effect.void
 }

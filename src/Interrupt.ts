@@ -7,10 +7,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import type * as FiberId from "effect/FiberId"
 import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
 import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
-import { Task, type TaskContext } from "./Task.js"
+import { pause, Task, type TaskContext, unlessPaused } from "./Task.js"
 
 export const TypeId: unique symbol = Symbol.for("effect-pregel/Interrupt")
 export type TypeId = typeof TypeId
@@ -49,7 +50,13 @@ interface Form {
   readonly decode: (answer: unknown) => Either.Either<unknown, ParseResult.ParseIssue>
 }
 
-const ask = (task: TaskContext, form: Form, request: unknown, key: string | undefined) => {
+const ask = (
+  task: TaskContext,
+  asker: FiberId.FiberId,
+  form: Form,
+  request: unknown,
+  key: string | undefined
+): Effect.Effect<unknown, GraphInterrupt> => {
   const { frame } = task
   const position = key ?? String(frame.interrupts++)
   const id = frame.interruptId(position)
@@ -74,12 +81,13 @@ const ask = (task: TaskContext, form: Form, request: unknown, key: string | unde
     namespace: task.namespace,
     value: encoded.right
   })
-  frame.asked.push(interrupt)
-  frame.onPause()
-  return Effect.fail(
-    new GraphInterrupt({ graph: task.graph, thread: task.thread, interrupts: [interrupt], next: [task.node] })
-  )
+  pause(frame, asker, [interrupt])
+  return new GraphInterrupt({ graph: task.graph, thread: task.thread, interrupts: [interrupt], next: [task.node] })
 }
+
+/** Asks within the running task. */
+const asking = (form: Form, request: unknown, key: string | undefined) =>
+  Effect.flatMap(Task, (task) => unlessPaused(task.frame, (asker) => ask(task, asker, form, request, key)))
 
 const untyped: Form = { name: undefined, encode: Either.right, decode: Either.right }
 
@@ -93,7 +101,7 @@ export const interrupt = <A = unknown>(
   value: unknown,
   options?: InterruptOptions
 ): Effect.Effect<A, GraphInterrupt, Task> =>
-  Effect.flatMap(Task, (task) => ask(task, untyped, value, options?.key) as Effect.Effect<A, GraphInterrupt>)
+  asking(untyped, value, options?.key) as Effect.Effect<A, GraphInterrupt, Task>
 
 /**
  * A pause with a typed question and a typed answer.
@@ -110,8 +118,7 @@ export const make = <const Name extends string, Request, RI, Answer, AI>(
     encode: ParseResult.encodeUnknownEither(options.request),
     decode: ParseResult.decodeUnknownEither(options.answer)
   }
-  const call = (request: Request, callOptions?: InterruptOptions) =>
-    Effect.flatMap(Task, (task) => ask(task, form, request, callOptions?.key))
+  const call = (request: Request, callOptions?: InterruptOptions) => asking(form, request, callOptions?.key)
   return Object.assign(call, {
     [TypeId]: TypeId,
     interruptName: name,

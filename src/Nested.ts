@@ -9,7 +9,7 @@ import type { Loaded } from "./Checkpointer.js"
 import { GraphInterrupt } from "./GraphError.js"
 import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
-import { adoptPause, Task } from "./Task.js"
+import { pause, Task, unlessPaused } from "./Task.js"
 import type { TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
@@ -49,17 +49,14 @@ export const run = (
   Effect.flatMap(Task, (task) => {
     const frame = task.frame as TaskState
     const request = requestOf(frame, topology, input, options)
-    return Effect.flatMap(Loop.run(request, stops), (outcome) => {
-      if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
-      const pause = new GraphInterrupt({
-        graph: topology.identity.name,
-        thread: task.thread,
-        interrupts: outcome.interrupts,
-        next: outcome.next
+    return unlessPaused(frame, (asker) =>
+      Effect.flatMap(Loop.run(request, stops), (outcome) => {
+        if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
+        pause(frame, asker, outcome.interrupts)
+        const { interrupts, next } = outcome
+        return new GraphInterrupt({ graph: topology.identity.name, thread: task.thread, interrupts, next })
       })
-      adoptPause(frame, pause)
-      return Effect.fail(pause)
-    })
+    )
   })
 
 const requestOf = (

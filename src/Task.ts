@@ -6,8 +6,9 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as FiberId from "effect/FiberId"
 import type { Json } from "./Checkpoint.js"
-import type { GraphInterrupt, PendingInterrupt, StorageError } from "./GraphError.js"
+import type { PendingInterrupt, StorageError } from "./GraphError.js"
 
 /** The task a node runs as. */
 export interface TaskContext {
@@ -62,6 +63,8 @@ export interface Frame {
   children: number
   /** Set by a pause: the task ends as paused, whatever its effect does. */
   paused: boolean
+  /** The fibers that have paused: whoever asks again has swallowed the pause and goes no further. */
+  readonly askers: Set<FiberId.FiberId>
   /** Questions without answer; none for a static breakpoint of a nested run. */
   readonly asked: Array<PendingInterrupt>
   /** Set by an answer that does not decode: the run fails with it and the pause stays. */
@@ -103,8 +106,20 @@ export const heartbeat: Effect.Effect<void, never, Task> = Effect.map(Task, ({ f
 /** Supersteps that may still run after this one. */
 export const remainingSteps: Effect.Effect<number, never, Task> = Effect.map(Task, (task) => task.remainingSteps)
 
-/** A pause that a nested run raised, handed on to the enclosing task. @internal */
-export const adoptPause = (frame: Frame, pause: GraphInterrupt): void => {
-  for (const interrupt of pause.interrupts) frame.asked.push(interrupt)
+/**
+ * Runs an effect that may pause, unless its fiber has paused already: then it swallowed that pause, and ends here.
+ *
+ * @internal
+ */
+export const unlessPaused = <A, E, R>(
+  frame: Frame,
+  effect: (asker: FiberId.FiberId) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.fiberIdWith((asker) => (frame.paused && frame.askers.has(asker) ? Effect.interrupt : effect(asker)))
+
+/** Records a pause of the task, asked by a fiber of it. @internal */
+export const pause = (frame: Frame, asker: FiberId.FiberId, questions: ReadonlyArray<PendingInterrupt>): void => {
+  for (const question of questions) frame.asked.push(question)
+  frame.askers.add(asker)
   frame.onPause()
 }

@@ -4,9 +4,10 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import type * as FiberId from "effect/FiberId"
 import type { TaskPlan, TaskWrites, Write } from "./Algo.js"
 import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
-import type { PendingInterrupt, StorageError } from "./GraphError.js"
+import { PendingInterrupt, type StorageError } from "./GraphError.js"
 import type { Run } from "./Run.js"
 import type { Send } from "./Send.js"
 import type { Frame, SavedCall, TaskContext } from "./Task.js"
@@ -24,6 +25,12 @@ export const taskKey = ({ index, node }: TaskPlan): string => (index < 0 ? node.
 /** The sort key of a task: pull tasks by name, then push tasks by index. */
 export const taskPath = ({ index, node }: TaskPlan): string =>
   index < 0 ? `0${node.name}` : `1${String(index).padStart(8, "0")}`
+
+/** The questions of a saved pause. */
+export const savedQuestions = (text: string): Array<PendingInterrupt> =>
+  (JSON.parse(text) as ReadonlyArray<ConstructorParameters<typeof PendingInterrupt>[0]>).map(
+    (question) => new PendingInterrupt(question)
+  )
 
 const NOTHING: ReadonlyArray<never> = []
 
@@ -48,6 +55,7 @@ export class TaskState implements TaskWrites, Frame {
 
   open = true
   paused = false
+  readonly askers: Set<FiberId.FiberId> = new Set()
   interrupts = 0
   children = 0
   asked: Array<PendingInterrupt> = []
