@@ -12,7 +12,7 @@ const floors = [
   ["Algo"],
   ["Task", "Interrupt", "Activity"],
   ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot"],
-  ["Compile", "Runs", "Graph", "Thread", "Entrypoint", "Lint"],
+  ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "GraphServer", "GraphEntity", "GraphView", "GraphTest"]
 ]
 

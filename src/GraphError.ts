@@ -331,6 +331,7 @@ export type RunError =
   | GraphDrained
   | JoinUnsatisfied
   | UnknownNode
+  | TaskTimeout
   | NodeCancelled
 
 /** Failures that a run on a thread adds. */

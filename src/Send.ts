@@ -31,14 +31,21 @@ class SendImpl {
 /**
  * Runs `node` once in the next superstep with `arg` as its whole input: several sends to one node are several tasks.
  *
+ * It is returned by a router, by a node that declares the target with its option `goto`, or in a `Command`.
+ *
  * @example
+ * ```ts
  * import { Send } from "effect-pregel"
  *
  * const route = (state: { readonly names: ReadonlyArray<string> }) =>
  *   state.names.map((name) => Send.make("greet", { name }))
+ * ```
  */
-export const make = <const Node extends string, Arg>(node: Node, arg: Arg, options?: SendOptions): Send<Node, Arg> =>
-  new SendImpl(node, arg, options) as Send<Node, Arg>
+export const make = <const Node extends string, const Arg>(
+  node: Node,
+  arg: Arg,
+  options?: SendOptions
+): Send<Node, Arg> => new SendImpl(node, arg, options) as Send<Node, Arg>
 
 /** Tells whether a value is a `Send`. */
 export const isSend = (value: unknown): value is Send => value instanceof SendImpl

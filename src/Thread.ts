@@ -15,7 +15,7 @@ import { finish } from "./Attempt.js"
 import type { TaskResult } from "./Checkpoint.js"
 import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
 import { type Command, make as command, END, isCommand } from "./Command.js"
-import type { Nodes, Outcome, RunOptions, StreamOptions } from "./Graph.js"
+import type { CommandInput, Nodes, Outcome, RunOptions, StreamOptions, WithoutPause } from "./CompiledGraph.js"
 import type * as Errors from "./GraphError.js"
 import { AmbiguousUpdate, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint, UnknownNode } from "./GraphError.js"
 import type * as GraphEvent from "./GraphEvent.js"
@@ -55,7 +55,7 @@ export interface UpdateOptions<N extends string> {
   readonly as?: N | "__start__" | "__end__" | undefined
 }
 
-type Failures<E> = E | Exclude<Errors.RunError, GraphInterrupt> | Errors.ThreadError
+type Failures<E> = WithoutPause<E | Errors.RunError> | Errors.ThreadError
 
 /** A thread of a graph. */
 export interface Thread<
@@ -72,37 +72,37 @@ export interface Thread<
 
   /** Runs with a new input; fails with `GraphInterrupt` when it pauses. */
   readonly invoke: (
-    input: Update | Command<any, keyof N & string, never>,
+    input: Update | CommandInput<N, FullUpdate>,
     options?: ThreadRunOptions<keyof N & string>
   ) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
 
   /** Like `invoke`, with a pause as a value. */
   readonly run: (
-    input: Update | Command<any, keyof N & string, never>,
+    input: Update | CommandInput<N, FullUpdate>,
     options?: ThreadRunOptions<keyof N & string>
   ) => Effect.Effect<Outcome<State>, Failures<E>, R>
 
   /** Runs with a new input and tells what happens. */
   readonly stream: <const M extends GraphEvent.Mode = "updates">(
-    input: Update | Command<any, keyof N & string, never>,
+    input: Update | CommandInput<N, FullUpdate>,
     options?: StreamOptions<M, keyof N & string> & ThreadRunOptions<keyof N & string>
   ) => Stream.Stream<GraphEvent.Of<M, State, FullUpdate, Ev>, Failures<E>, R>
 
   /**
-   * Goes on with the saved run: after a crash, a failure or a breakpoint without arguments, after a pause with its
-   * answer (typed) or with answers by interrupt id.
+   * Goes on with the saved run: after a pause with its answer (typed) or with answers by interrupt id; after a crash, a
+   * failure or a breakpoint without an answer.
    */
   readonly resume: {
-    (options?: ResumeArguments<N, FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
     <I extends Interrupt.Any>(
       interrupt: I,
       answer: Interrupt.Answer<I>,
       options?: ResumeOptions<keyof N & string, FullUpdate>
     ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
     (
-      answers: Readonly<Record<string, unknown>>,
+      answers: Answers,
       options?: ResumeOptions<keyof N & string, FullUpdate>
     ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+    (options?: ResumeOptions<keyof N & string, FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
   }
 
   /** Answers the only pause that waits, whatever it is; several fail with `AmbiguousResume`. */
@@ -135,9 +135,9 @@ export interface Thread<
 
   /** Writes to the state as if a node had returned the update; yields the new checkpoint's id. */
   readonly update: (
-    update: FullUpdate | Command<any, keyof N & string, never> | null,
+    update: FullUpdate | CommandInput<N, FullUpdate> | null,
     options?: UpdateOptions<keyof N & string>
-  ) => Effect.Effect<string, Failures<never> | Errors.AmbiguousUpdate, R>
+  ) => Effect.Effect<string, Failures<E> | Errors.AmbiguousUpdate, R>
 
   /** The same thread at one of its checkpoints. */
   readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate>
@@ -146,7 +146,8 @@ export interface Thread<
   readonly delete: Effect.Effect<void, Errors.CheckpointerError, Checkpointer>
 }
 
-type ResumeArguments<N extends Nodes, U> = ResumeOptions<keyof N & string, U> & { readonly [key: string]: unknown }
+/** Answers by interrupt id. Every id has a colon, which no option's name has: the two can't be confused. */
+export type Answers = { readonly [id: `${string}:${string}`]: unknown }
 
 /** Answers to pauses, as a value for `resumeStream`. */
 export type Resume = Answer
@@ -154,7 +155,7 @@ export type Resume = Answer
 /** The answer to the only pause that waits. */
 export const answer = (value: unknown): Resume => ({ _tag: "Bare", value })
 /** Answers by interrupt id. */
-export const answers = (values: Readonly<Record<string, unknown>>): Resume => ({ _tag: "ById", values })
+export const answers = (values: Answers): Resume => ({ _tag: "ById", values })
 /** The answer to the only pause of a typed interrupt. */
 export const answerTo = <I extends Interrupt.Any>(interrupt: I, value: Interrupt.Answer<I>): Resume => ({
   _tag: "Named",
@@ -341,6 +342,7 @@ const OPTION_KEYS = new Set([
   "interruptBefore",
   "interruptAfter",
   "metadata",
+  "runId",
   "control",
   "multitask",
   "update",
@@ -348,9 +350,9 @@ const OPTION_KEYS = new Set([
 ])
 
 const resumeArguments = (first: any, second: any, third: any): readonly [Answer | undefined, AnyOptions] => {
-  if (first === undefined) return [undefined, {}]
+  if (first === undefined) return [undefined, second ?? {}]
   if (Interrupt.isInterrupt(first)) return [answerTo(first, second as never), third ?? {}]
-  return isOptions(first) ? [undefined, first] : [answers(first), second ?? {}]
+  return isOptions(first) ? [undefined, { ...first, ...second }] : [answers(first), second ?? {}]
 }
 
 /** Results that were saved with the checkpoint's first child. */

@@ -48,8 +48,8 @@ export interface TimeoutPolicy {
 }
 
 /** When a failed attempt is repeated. */
-export interface RetryPolicy {
-  readonly schedule: Schedule.Schedule<unknown, any, any>
+export interface RetryPolicy<out R = any> {
+  readonly schedule: Schedule.Schedule<unknown, any, R>
   readonly while?: ((error: any) => boolean) | undefined
 }
 
