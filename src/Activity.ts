@@ -52,7 +52,7 @@ export interface Options<Input, II, A, AI, E, EI, E1, R> {
  * Failures are not saved while the node may still be retried or resumed: they run again. An activity is called inside
  * nodes and entrypoints only.
  */
-export const make = <const Name extends string, Input, II, A, AI, E1 extends E, R = never, E = never, EI = never>(
+export const make = <const Name extends string, Input, II, A, AI, E1 extends E, R = never, E = unknown, EI = never>(
   name: Name,
   options: Options<Input, II, A, AI, E, EI, E1, R>
 ): Activity<Name, Input, A, E1, Exclude<R, CurrentCall>> => {
