@@ -14,9 +14,11 @@ import {
   AmbiguousResume,
   EmptyInput,
   type GraphMismatch,
+  InvalidAnswer,
   type PendingInterrupt,
   UnknownInterrupt
 } from "./GraphError.js"
+import { stringify } from "./internal/json.js"
 import {
   type Answer,
   applyNull,
@@ -36,8 +38,8 @@ import { savedQuestions, taskKey } from "./TaskState.js"
 /** Applies what the call brings and plans the first superstep. */
 export const enter = (run: Run, request: Request, loaded: Loaded | undefined): Effect.Effect<void, unknown> => {
   const { call } = request
-  if (call._tag === "Resume") return resume(run, request, loaded, call)
   if (loaded !== undefined && request.continues(loaded)) return resume(run, request, loaded, undefined)
+  if (call._tag === "Resume") return resume(run, request, loaded, call)
   if (call._tag === "Command") return enterCommand(run, call.command)
   return enterInput(run, call.value)
 }
@@ -197,21 +199,30 @@ const wasDelivered = (run: Run): boolean => {
   const { runId } = run.tree
   if (runId === undefined) return false
   for (const { rows } of run.saved.values()) {
-    if (rows.some((row) => row.channel === RESUME && (JSON.parse(row.value) as { run?: string }).run === runId)) return true
+    if (rows.some((row) => row.channel === RESUME && (JSON.parse(row.value) as { run?: string }).run === runId))
+      return true
   }
   return false
 }
 
 /** Saves answers before any node sees them. */
-const accept = (run: Run, answers: ReadonlyArray<Accepted>): Effect.Effect<void, unknown> => {
-  if (answers.length === 0) return Effect.void
-  const rows = answers.map(({ id, path, task, value }, i): PendingWrite => {
+const accept = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Accepted>) {
+  if (answers.length === 0) return
+  const rows: Array<PendingWrite> = []
+  for (const [i, { id, path, task, value }] of answers.entries()) {
     const before = run.saved.get(task)?.rows.filter((row) => row.channel === RESUME).length ?? 0
-    return { task, path, channel: RESUME, index: before + i, value: stringify({ id, value, run: run.tree.runId }) }
-  })
+    const text = yield* answerText(id, { id, value, run: run.tree.runId })
+    rows.push({ task, path, channel: RESUME, index: before + i, value: text })
+  }
   for (const { id, value } of answers) run.tree.answers.set(id, { value })
-  return run.persistence!.putNow(rows)
-}
+  yield* run.persistence!.putNow(rows)
+})
+
+const answerText = (id: string, saved: unknown): Either.Either<string, InvalidAnswer> =>
+  Either.try({
+    try: () => stringify(saved),
+    catch: (error) => new InvalidAnswer({ id, detail: `it can't be saved: ${(error as Error).message}` })
+  })
 
 /**
  * Goes on from an old checkpoint: a fork of it that remembers no answers. Answers that the call brings are for the old

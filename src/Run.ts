@@ -5,7 +5,7 @@
  */
 
 import * as Cause from "effect/Cause"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Runtime from "effect/Runtime"
 import type { Algo, Seen, TaskPlan } from "./Algo.js"
@@ -13,8 +13,9 @@ import { ChannelTable, type Snapshot } from "./Channels.js"
 import { type Json, makeId, type PendingWrite, type Source } from "./Checkpoint.js"
 import type { Checkpointer } from "./Checkpointer.js"
 import type { PendingInterrupt } from "./GraphError.js"
-import type { GraphEvent } from "./GraphEvent.js"
+import type { ActivityEnded, GraphEvent } from "./GraphEvent.js"
 import type { Journal } from "./Journal.js"
+import { NodeCache } from "./NodeCache.js"
 import type { Persistence } from "./Persistence.js"
 import type { Step } from "./Step.js"
 import type { TaskState } from "./TaskState.js"
@@ -48,6 +49,8 @@ export interface Tree {
   readonly recursionLimit: number
   readonly concurrency: number
   readonly metadata: Readonly<Record<string, Json>>
+  /** Names the call: delivered again, it goes on instead of starting anew. */
+  readonly runId: string | undefined
   readonly fence: number | undefined
   readonly control: Control
   readonly sink: Sink | undefined
@@ -95,6 +98,8 @@ export class Run {
   persistence: Persistence | undefined = undefined
   journal: Journal | undefined = undefined
   private buffer: Array<GraphEvent> = []
+  /** `null` before it is looked for. */
+  private cacheOf: Context.Tag.Service<NodeCache> | undefined | null = null
   private idOf: { seq: number; created: number; id: string } | undefined
 
   constructor(
@@ -155,6 +160,33 @@ export class Run {
     if (sink === undefined || !sink.custom) return Effect.void
     this.push({ _tag: "Custom", namespace: this.path, step: this.step, node: task.node.name, task: task.id, value })
     return this.flush()
+  }
+
+  /** An activity has ended: delivered at once, before the node goes on. */
+  emitActivity(
+    task: TaskState,
+    ended: Pick<ActivityEnded, "activity" | "call" | "value" | "cached">
+  ): Effect.Effect<void> {
+    const { sink } = this
+    if (sink === undefined || !sink.updates) return Effect.void
+    this.push({
+      _tag: "ActivityEnded",
+      namespace: this.path,
+      step: this.step,
+      node: task.node.name,
+      task: task.id,
+      ...ended
+    })
+    return this.flush()
+  }
+
+  /** Where results are kept for equal inputs, if anywhere. */
+  get cache(): Context.Tag.Service<NodeCache> | undefined {
+    if (this.cacheOf === null) {
+      const found = Context.getOption(this.runtime.context as Context.Context<NodeCache>, NodeCache)
+      this.cacheOf = found._tag === "Some" ? found.value : undefined
+    }
+    return this.cacheOf
   }
 
   /** The values of the graph's output channels. */

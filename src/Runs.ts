@@ -22,6 +22,7 @@ export interface Options {
   readonly interruptBefore?: ReadonlyArray<string> | "*" | undefined
   readonly interruptAfter?: ReadonlyArray<string> | "*" | undefined
   readonly metadata?: Readonly<Record<string, unknown>> | undefined
+  readonly runId?: string | undefined
   readonly control?: Control | undefined
 }
 
@@ -65,13 +66,18 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
     options.concurrency === undefined || options.concurrency === "unbounded"
       ? Number.POSITIVE_INFINITY
       : options.concurrency,
-  metadata: options.metadata ?? NO_METADATA,
+  metadata:
+    options.runId === undefined ? (options.metadata ?? NO_METADATA) : { ...options.metadata, [RUN_ID]: options.runId },
+  runId: options.runId,
   fence: target.fence,
   control: options.control ?? { drain: undefined },
   sink,
   answers: new Map(),
   replayedFrom: undefined
 })
+
+/** Metadata key of the run that wrote a checkpoint. */
+const RUN_ID = "run_id"
 
 const NO_METADATA: Readonly<Record<string, unknown>> = {}
 
@@ -87,7 +93,7 @@ export const requestOf = (topology: Topology, options: Options, target: Target, 
   at: target.at,
   onOpen: target.onOpen,
   call: target.call,
-  continues: () => false
+  continues: ({ checkpoint }) => options.runId !== undefined && checkpoint.metadata[RUN_ID] === options.runId
 })
 
 /** Runs a graph as a root. */
