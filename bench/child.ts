@@ -1,0 +1,66 @@
+/**
+ * One engine at one workload, alone in its process: warms up, then does one repetition whenever it is told to.
+ */
+import type { Reply, Request, Task } from "./protocol.js"
+import type { Session } from "./workload.js"
+import { workloads } from "./workloads.js"
+
+const task: Task = JSON.parse(process.argv[2]!)
+const tell = (reply: Reply) => process.send!(reply)
+
+const cpuMs = () => {
+  const { system, user } = process.cpuUsage()
+  return (system + user) / 1000
+}
+
+const collectYoung = () => (globalThis.gc as unknown as (options: { type: "minor" }) => void)({ type: "minor" })
+
+const repetition = async (session: Session) => {
+  await session.before?.()
+  // Only the young generation: a forced full collection also throws optimised code away, which no program does.
+  collectYoung()
+  const cpu = cpuMs()
+  const begin = performance.now()
+  const own = await session.run()
+  const ms = own ?? performance.now() - begin
+  const spent = cpuMs() - cpu
+  const fileBytes = await session.after?.()
+  return { ms, cpuMs: spent, fileBytes }
+}
+
+const workload = workloads.find(({ name }) => name === task.workload)!
+const open = workload.engines[task.engine]!
+const place = { directory: task.directory }
+
+const warmUp = async (session: Session) => {
+  const begin = cpuMs()
+  let lastMs = 0
+  for (let runs = 0; runs < task.warmUpRuns || cpuMs() - begin < task.warmUpMs; runs++) {
+    lastMs = (await repetition(session)).ms
+    if (lastMs > task.warmUpMs * 2) break
+  }
+  return lastMs
+}
+
+const fail = (error: unknown) => {
+  tell({ _tag: "Failed", error: error instanceof Error ? `${error.message}\n${error.stack}` : String(error) })
+}
+
+const main = async () => {
+  const size = Math.min(workload.warmUpSize ?? task.n, task.n)
+  const warm = await open(size, place)
+  const lastMs = await warmUp(warm)
+  const session = size === task.n ? warm : await open(task.n, place)
+  process.on("message", (request: Request) => {
+    if (request._tag === "Exit") process.exit(0)
+    repetition(session).then(
+      (result) => tell({ _tag: "Done", ...result, peakRssMb: process.resourceUsage().maxRSS / 1024 }),
+      fail
+    )
+  })
+  tell({ _tag: "Ready", lastMs })
+}
+
+process.on("uncaughtException", fail)
+process.on("disconnect", () => process.exit(0))
+main().catch(fail)

@@ -1,0 +1,54 @@
+/** `npm run bench`: measures workloads side by side. */
+import { writeFileSync } from "node:fs"
+import { check, save } from "./baseline.js"
+import { page } from "./html.js"
+import { type Effort, measure, type Row } from "./measure.js"
+import { HELP, type Options, parse } from "./options.js"
+import { printRows } from "./report.js"
+import type { Workload } from "./workload.js"
+import { workloads } from "./workloads.js"
+
+const chosen = (options: Options): ReadonlyArray<Workload> => {
+  const matches = (name: string, filter: string) => (options.exact ? name === filter : name.startsWith(filter))
+  for (const filter of options.names) {
+    if (!workloads.some(({ name }) => matches(name, filter))) {
+      throw new Error(`no workload "${filter}"; there are ${workloads.map(({ name }) => name).join(", ")}`)
+    }
+  }
+  return options.names.length === 0
+    ? workloads
+    : workloads.filter(({ name }) => options.names.some((filter) => matches(name, filter)))
+}
+
+const effortOf = (options: Options): Effort => ({
+  repetitions: options.repetitions ?? 7,
+  warmUpMs: options.quick ? 300 : 2500,
+  warmUpRuns: options.quick ? 2 : 3,
+  slowMs: options.quick ? 1000 : 4000
+})
+
+const main = async (): Promise<void> => {
+  const options = parse(process.argv.slice(2))
+  if (options.help) return void process.stdout.write(HELP)
+  const rows: Array<Row> = []
+  for (const workload of chosen(options)) {
+    const sizes = options.sizes.length > 0 ? options.sizes : options.quick ? workload.quick : workload.sizes
+    const own: Array<Row> = []
+    for (const n of sizes) {
+      const wanted = (engine: string) => options.engines.length === 0 || options.engines.includes(engine)
+      const measured = await measure(workload, n, effortOf(options), wanted)
+      if (options.json) for (const row of measured) console.log(JSON.stringify(row))
+      own.push(...measured)
+    }
+    if (!options.json && own.length > 0) printRows(workload.title, own)
+    rows.push(...own)
+  }
+  if (options.html !== undefined) writeFileSync(options.html, page(workloads, rows))
+  if (options.save) save(rows)
+  if (options.check && !check(rows, options.json)) process.exitCode = 1
+}
+
+main().catch((error) => {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 2
+})
