@@ -14,6 +14,7 @@ import type * as Channel from "./Channel.js"
 import { END, PARENT, START } from "./Command.js"
 import { compile as compileData, type GraphData, type NodeData } from "./Compile.js"
 import * as CompiledGraph from "./CompiledGraph.js"
+import { InvalidGraph } from "./GraphError.js"
 import * as Nested from "./Nested.js"
 import * as Runs from "./Runs.js"
 import type { CachePolicy, RetryPolicy, TimeoutPolicy } from "./Topology.js"
@@ -139,6 +140,11 @@ class GraphImpl {
 
   compile(options: CompiledGraph.CompileOptions<string> = {}): CompiledGraph.Any {
     const topology = Either.getOrThrowWith(this.validate(), (error) => error)
+    const unknown = Runs.unknownStops(topology, options)
+    if (unknown.length > 0) {
+      const problems = unknown.map((node) => `a breakpoint is set at "${node}", which is no node`)
+      throw new InvalidGraph({ graph: topology.identity.name, problems })
+    }
     return CompiledGraph.fromTopology(topology, options)
   }
 }

@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Mailbox from "effect/Mailbox"
 import * as Stream from "effect/Stream"
 import type { Checkpointer } from "./Checkpointer.js"
-import { GraphInterrupt } from "./GraphError.js"
+import { GraphInterrupt, UnknownNode } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
@@ -57,6 +57,12 @@ export const stopsOf = (options: Options): Loop.Stops => ({
   after: breakpoints(options.interruptAfter)
 })
 
+/** Nodes that these options would stop at and the graph does not have. */
+export const unknownStops = (topology: Topology, options: Options): ReadonlyArray<string> =>
+  [options.interruptBefore, options.interruptAfter].flatMap((nodes) =>
+    typeof nodes === "object" ? nodes.filter((node) => !topology.nodeIds.has(node)) : []
+  )
+
 const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree => ({
   thread: target.thread,
   checkpointer: target.checkpointer,
@@ -102,7 +108,12 @@ export const start = (
   options: Options,
   target: Target,
   sink?: Sink
-): Effect.Effect<Loop.Outcome, unknown, any> => Loop.run(requestOf(topology, options, target, sink), stopsOf(options))
+): Effect.Effect<Loop.Outcome, unknown, any> => {
+  const [unknown] = unknownStops(topology, options)
+  return unknown === undefined
+    ? Loop.run(requestOf(topology, options, target, sink), stopsOf(options))
+    : new UnknownNode({ node: unknown, from: "a breakpoint", reason: "NotInGraph" })
+}
 
 /** A completed run's state; a paused run fails with `GraphInterrupt`. */
 export const orInterrupt =
