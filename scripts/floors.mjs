@@ -10,7 +10,7 @@ const floors = [
   ["Channel", "Cell", "Codec", "Channels", "Send", "Command", "Checkpoint", "GraphEvent", "Reducers", "Topology"],
   ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "Store", "SqlStore", "NodeCache"],
   ["Algo"],
-  ["Task", "Interrupt", "Activity"],
+  ["SavedCalls", "Task", "Interrupt", "Activity"],
   ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot"],
   ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "GraphServer", "GraphEntity", "GraphView", "GraphTest"]

@@ -57,7 +57,10 @@ const routed = (task: TaskState, sink: Sink, branch: Branch, value: unknown, nex
 
 const once = (task: TaskState): TaskEffect =>
   Effect.flatMap(
-    Effect.suspend(() => task.node.run(task.input)),
+    Effect.withFiberRuntime<unknown, unknown, any>((fiber) => {
+      task.body = fiber
+      return task.node.run(task.input)
+    }),
     (output) => finish(task, output)
   )
 

@@ -319,6 +319,16 @@ export class AmbiguousUpdate extends Schema.TaggedError<AmbiguousUpdate>("effect
   }
 }
 
+/** The cache of results failed. Runs go on without it; only `NodeCache.clear` shows it. */
+export class NodeCacheError extends Schema.TaggedError<NodeCacheError>("effect-pregel/NodeCacheError")(
+  "NodeCacheError",
+  { operation: Schema.Literal("get", "set", "clear"), detail: Schema.String, cause: Cause }
+) {
+  override get message() {
+    return `node cache: ${this.operation} failed: ${this.detail}`
+  }
+}
+
 /** Failures of the saved state and its storage. */
 export type StorageError = CheckpointerError | CheckpointDecodeError | ThreadConflict
 

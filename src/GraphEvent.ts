@@ -29,6 +29,22 @@ export interface Updates<out Update = unknown> extends Base {
   readonly cached: boolean
 }
 
+/**
+ * An activity ended within a task that still runs: its result is saved. Results that a replay finds saved are not told
+ * again; `cached` marks those that a `NodeCache` had.
+ */
+export interface ActivityEnded extends Base {
+  readonly _tag: "ActivityEnded"
+  readonly activity: string
+  /** Identifies the call: the idempotency key that its body sees. */
+  readonly call: string
+  /** The node and the task that called it. */
+  readonly node: string
+  readonly task: string
+  readonly value: unknown
+  readonly cached: boolean
+}
+
 /** The run paused: the questions that wait, or none for a static breakpoint. */
 export interface Interrupted extends Base {
   readonly _tag: "Interrupted"
@@ -75,6 +91,7 @@ export interface Checkpointed<out State = unknown> extends Base {
 export type GraphEvent<State = unknown, Update = unknown, A = unknown> =
   | Values<State>
   | Updates<Update>
+  | ActivityEnded
   | Interrupted
   | Custom<A>
   | TaskStarted
@@ -86,7 +103,7 @@ export type Mode = "values" | "updates" | "custom" | "tasks" | "checkpoints" | "
 
 interface ByMode<State, Update, A> {
   readonly values: Values<State>
-  readonly updates: Updates<Update> | Interrupted
+  readonly updates: Updates<Update> | ActivityEnded | Interrupted
   readonly custom: Custom<A>
   readonly tasks: TaskStarted | TaskEnded
   readonly checkpoints: Checkpointed<State>

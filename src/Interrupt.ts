@@ -58,8 +58,8 @@ const ask = (
   key: string | undefined
 ): Effect.Effect<unknown, GraphInterrupt> => {
   const { frame } = task
-  const position = key ?? String(frame.interrupts++)
-  const id = frame.interruptId(position)
+  const { scope } = task
+  const id = frame.interruptId(`${scope.scope}${key ?? scope.interrupts++}`)
   const answer = frame.answerTo(id)
   if (answer !== undefined) {
     const decoded = form.decode(answer.value)

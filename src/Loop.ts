@@ -16,12 +16,20 @@ import { ACTIVITY, ERROR, INTERRUPT, RESULT } from "./Checkpoint.js"
 import type { Commit } from "./Checkpointer.js"
 import { enter } from "./Entry.js"
 import * as Events from "./Events.js"
-import { GraphDrained, GraphRecursion, InvalidUpdate, JoinUnsatisfied, type PendingInterrupt } from "./GraphError.js"
+import {
+  GraphDrained,
+  GraphRecursion,
+  InvalidUpdate,
+  JoinUnsatisfied,
+  type PendingInterrupt,
+  UnknownNode
+} from "./GraphError.js"
 import { decodeWrites, open, plan, type Request } from "./Load.js"
+import type { ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
 import type { Breakpoints, Run } from "./Run.js"
+import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import { drive, Step, unsayable } from "./Step.js"
-import type { SavedCall } from "./Task.js"
 import { savedQuestions, TaskState } from "./TaskState.js"
 
 /** How a run ended: with its output, or paused. */
@@ -98,7 +106,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     if (run.sink !== undefined) yield* run.flush()
     run.tasks = step.tasks
     if (step.failed !== undefined) return yield* failed(run, step, step.failed)
-    if (step.escaped !== undefined) return yield* Effect.fail(step.escaped)
+    if (step.escaped !== undefined) return yield* leave(run, step.escaped)
     if (step.pauses) return yield* paused(run, step)
 
     const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
@@ -108,12 +116,23 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     run.updated = applied.right.updated
     plan(run)
     yield* commit(run, applied.right)
-    if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.after, step.tasks)) return yield* stop(run)
+    run.tasks = NO_TASKS
+    // A stop after the last node would have nothing to go on with; in a subgraph the parent goes on.
+    const goesOn = run.next.length > 0 || run.namespace !== ""
+    if (goesOn && run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.after, step.tasks)) {
+      return yield* stop(run)
+    }
   }
   if (run.sink !== undefined) yield* run.flush()
   yield* joinsSatisfied(run)
   return { _tag: "Completed", state: run.output() }
 }) as (run: Run, stops: Stops) => Effect.Effect<Outcome, unknown, any>
+
+/** A command for an enclosing graph ends the run; there it is applied, but around the root there is none. */
+const leave = (run: Run, escaped: ParentCommand): Effect.Effect<never, ParentCommand | UnknownNode> =>
+  run.path.length > 0
+    ? Effect.fail(escaped)
+    : new UnknownNode({ node: escaped.command.graph!, from: escaped.from, reason: "NoParent", step: run.step })
 
 /** Counts the superstep and refuses it past the limit, when a drain was requested, or when the run was cancelled. */
 const refuse = (run: Run): Effect.Effect<never, unknown> | undefined => {
@@ -176,7 +195,7 @@ const restoreTask = Effect.fnUntraced(function* (
       calls.push(JSON.parse(value))
     }
   }
-  task.saved = calls
+  if (calls.length > 0) task.saved = new SavedCalls(calls)
   if (task.status === "restored") return
   if (failure !== undefined && task.node.errorHandler !== undefined) return task.handled(failure)
   const { answers } = run.tree
@@ -237,6 +256,8 @@ const commit = (run: Run, applied: Applied): Effect.Effect<void, SaveError> => {
   const status = run.next.length === 0 && run.namespace === "" ? "idle" : undefined
   return run.persistence.commit({ source: "loop", ran: ranOf(run), results: resultsOf(run, applied), status })
 }
+
+const NO_TASKS: Run["tasks"] = []
 
 const NOTHING_SAVED: Run["saved"] = new Map()
 

@@ -9,7 +9,7 @@ import type { Loaded } from "./Checkpointer.js"
 import { GraphInterrupt } from "./GraphError.js"
 import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
-import { pause, Task, unlessPaused } from "./Task.js"
+import { pause, type Scope, Task, unlessPaused } from "./Task.js"
 import type { TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
@@ -26,15 +26,15 @@ export interface NestedOptions {
 }
 
 /** The namespace segment of a subgraph run: unique for the task and the order of its subgraph runs. */
-const segmentOf = (task: TaskState, ordinal: number): string => {
+const segmentOf = (task: TaskState, ordinal: string): string => {
   const send = task.index < 0 ? "" : `#${task.index}`
-  return `${task.node.name}:${task.run.checkpointId}${send}${ordinal === 0 ? "" : `/${ordinal}`}`
+  return `${task.node.name}:${task.run.checkpointId}${send}${ordinal}`
 }
 
 /** The namespace segment of a subgraph that remembers: the same in all runs of the thread. */
-const stableSegmentOf = (task: TaskState, ordinal: number, key: string | undefined): string => {
+const stableSegmentOf = (task: TaskState, ordinal: string, key: string | undefined): string => {
   const instance = key ?? task.send?.options?.key
-  return `${task.node.name}${instance === undefined ? "" : `#${instance}`}${ordinal === 0 ? "" : `/${ordinal}`}`
+  return `${task.node.name}${instance === undefined ? "" : `#${instance}`}${ordinal}`
 }
 
 const within = (namespace: string, segment: string) => (namespace === "" ? segment : `${namespace}|${segment}`)
@@ -48,7 +48,7 @@ export const run = (
 ): Effect.Effect<Record<string, unknown>, unknown, Task> =>
   Effect.flatMap(Task, (task) => {
     const frame = task.frame as TaskState
-    const request = requestOf(frame, topology, input, options)
+    const request = requestOf(frame, ordinalOf(task.scope), topology, input, options)
     return unlessPaused(frame, (asker) =>
       Effect.flatMap(Loop.run(request, stops), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
@@ -59,14 +59,20 @@ export const run = (
     )
   })
 
+/** The how manieth subgraph run of the task, or of the activity that runs it; the first one of a task has no mark. */
+const ordinalOf = (scope: Scope): string => {
+  const ordinal = scope.children++
+  return ordinal === 0 && scope.scope === "" ? "" : `/${scope.scope}${ordinal}`
+}
+
 const requestOf = (
   task: TaskState,
+  ordinal: string,
   topology: Topology,
   input: Record<string, unknown>,
   options: NestedOptions
 ): Request => {
   const { run } = task
-  const ordinal = task.children++
   const persistence = options.persistence ?? "call"
   const stable = persistence === "thread"
   const segment = stable ? stableSegmentOf(task, ordinal, options.key) : segmentOf(task, ordinal)

@@ -189,7 +189,7 @@ export class Persistence {
   dropAnswers(task: TaskState): Effect.Effect<void, SaveError> {
     for (const { id } of task.asked) this.run.tree.answers.delete(id)
     const kept = [
-      ...task.saved.map((call) => task.callRow(call)),
+      ...Array.from(task.saved?.all() ?? [], (call) => task.callRow(call)),
       ...(task.asked.length === 0 ? [] : [task.row(INTERRUPT, 0, task.asked)])
     ]
     return Effect.zipRight(

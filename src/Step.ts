@@ -16,7 +16,7 @@ import { attempt, finish } from "./Attempt.js"
 import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
 import { make as command } from "./Command.js"
 import * as Events from "./Events.js"
-import { InvalidUpdate, NodeCancelled } from "./GraphError.js"
+import { ActivityMismatch, InvalidUpdate, NodeCancelled } from "./GraphError.js"
 import { NotJson, stringify } from "./internal/json.js"
 import { encodeWrites } from "./Load.js"
 import { addresses, ParentCommand } from "./Output.js"
@@ -54,12 +54,17 @@ export class Step {
     }
   }
 
-  /** Starts tasks as far as the concurrency limit allows. */
+  /**
+   * Starts tasks as far as the concurrency limit allows. Tasks of a superstep start together: one that fails at once
+   * keeps no other from starting, so that what a sibling does never depends on its name.
+   */
   launch(): void {
+    if (this.failed !== undefined) return
     const limit = this.run.tree.concurrency
-    while (this.nextInQueue < this.queue.length && this.running.size < limit && this.failed === undefined) {
+    while (this.nextInQueue < this.queue.length && this.running.size < limit) {
       this.start(this.queue[this.nextInQueue++]!, undefined)
     }
+    if (this.failed !== undefined) this.interruptRunning()
   }
 
   private start(task: TaskState, effect: Effect.Effect<void, unknown, any> | undefined): void {
@@ -109,7 +114,14 @@ export class Step {
       return
     }
     if (Exit.isSuccess(exit)) {
-      task.status = "done"
+      const replaced = task.saved?.replaced
+      if (replaced === undefined) {
+        task.status = "done"
+        return
+      }
+      const { name: activity, occurrence } = replaced
+      task.writes = []
+      this.fail(task, Cause.fail(new ActivityMismatch({ activity, node: task.node.name, occurrence })))
       return
     }
     task.writes = []
@@ -120,7 +132,7 @@ export class Step {
     const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
     if (failure instanceof ParentCommand) {
       task.status = "cancelled"
-      this.escaped ??= new ParentCommand(failure.command, true)
+      this.escaped ??= new ParentCommand(failure.command, failure.from, true)
       return
     }
     const cause = Cause.isInterruptedOnly(exit.cause)
@@ -148,7 +160,11 @@ export class Step {
 
   private end(cause: Cause.Cause<unknown>): void {
     this.failed = cause
-    for (const sibling of this.running) sibling.fiber?.unsafeInterruptAsFork(sibling.fiber.id())
+    this.interruptRunning()
+  }
+
+  private interruptRunning(): void {
+    for (const task of this.running) task.fiber?.unsafeInterruptAsFork(task.fiber.id())
   }
 
   private handlerOf(task: TaskState, cause: Cause.Cause<unknown>): TaskState {

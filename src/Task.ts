@@ -9,6 +9,8 @@ import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
 import type { Json } from "./Checkpoint.js"
 import type { PendingInterrupt, StorageError } from "./GraphError.js"
+import type { NodeCache } from "./NodeCache.js"
+import type { SavedCall, SavedCalls } from "./SavedCalls.js"
 
 /** The task a node runs as. */
 export interface TaskContext {
@@ -31,21 +33,30 @@ export interface TaskContext {
   readonly isLastStep: boolean
   /** @internal */
   readonly frame: Frame
+  /** @internal */
+  readonly scope: Scope
 }
 
 /** The running task, provided by the engine. */
 export class Task extends Context.Tag("effect-pregel/Task")<Task, TaskContext>() {}
 
-/** A saved call of an activity. */
-export interface SavedCall {
-  readonly name: string
-  readonly hash: string
-  /** Calls of the activity with this input before this one. */
-  readonly occurrence: number
-  /** Calls of the activity before this one, of any input. */
-  readonly ordinal: number
-  readonly failed: boolean
-  readonly value: Json
+/**
+ * Where pauses, calls and subgraph runs are counted: the task itself, or a running activity, whose own ones are not
+ * made again once its result is saved. Counters restart at each attempt.
+ *
+ * @internal
+ */
+export interface Scope {
+  /** The calls that lead to it; empty for the task itself. */
+  readonly scope: string
+  /** Interrupts asked so far: their positions identify them over replays. */
+  interrupts: number
+  /** Subgraph runs started so far. */
+  children: number
+  /** Calls of activities so far: by name, and by name and input. */
+  calls: Map<string, number> | undefined
+  /** The fiber that runs the body: its calls come in the same order at each replay. */
+  body: unknown
 }
 
 /**
@@ -57,10 +68,6 @@ export interface SavedCall {
 export interface Frame {
   /** False once the task has ended: late events and writes of stray fibers are dropped. */
   open: boolean
-  /** Interrupts asked so far in this attempt: their positions identify them over replays. */
-  interrupts: number
-  /** Subgraph runs started so far in this attempt. */
-  children: number
   /** Set by a pause: the task ends as paused, whatever its effect does. */
   paused: boolean
   /** The fibers that have paused: whoever asks again has swallowed the pause and goes no further. */
@@ -69,11 +76,8 @@ export interface Frame {
   readonly asked: Array<PendingInterrupt>
   /** Set by an answer that does not decode: the run fails with it and the pause stays. */
   invalidAnswer: unknown
-  /** Calls of activities in this attempt: by name, and by name and input. */
-  readonly calls: Map<string, number>
-  readonly inFlight: Map<string, number>
-  readonly saved: ReadonlyArray<SavedCall>
-  readonly claimed: Set<SavedCall>
+  /** Results of activities, once there are any. */
+  readonly saved: SavedCalls | undefined
   /** Failures of activities in this attempt: saved only if the task pauses after all. */
   readonly failures: Array<SavedCall>
   /** The id of the interrupt at a position. */
@@ -81,8 +85,14 @@ export interface Frame {
   readonly answerTo: (id: string) => { readonly value: Json } | undefined
   /** Called when the task pauses: the engine makes sure that its effect ends. */
   readonly onPause: () => void
+  /** The task as the body of a call sees it. */
+  readonly within: (scope: string) => TaskContext
   /** Makes an activity's result durable. */
   readonly save: (call: SavedCall) => Effect.Effect<void, StorageError>
+  /** Tells that a call has ended. */
+  readonly told: (activity: string, call: string, value: unknown, cached: boolean) => Effect.Effect<void>
+  /** Where results are kept for equal inputs, if anywhere. */
+  readonly cache: () => Context.Tag.Service<NodeCache> | undefined
   readonly emit: (value: unknown) => Effect.Effect<void>
   readonly heartbeat: () => void
   /** The run the task belongs to; a nested run inherits from it. */

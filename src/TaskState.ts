@@ -2,15 +2,18 @@
  * A task of the running superstep: the engine's record of it (`TaskState`) and what its node sees (`TaskView`).
  */
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as FiberId from "effect/FiberId"
 import type { TaskPlan, TaskWrites, Write } from "./Algo.js"
 import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
 import { PendingInterrupt, type StorageError } from "./GraphError.js"
+import type { NodeCache } from "./NodeCache.js"
 import type { Run } from "./Run.js"
+import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import type { Send } from "./Send.js"
-import type { Frame, SavedCall, TaskContext } from "./Task.js"
+import type { Frame, Scope, TaskContext } from "./Task.js"
 import type { Node } from "./Topology.js"
 
 /**
@@ -32,10 +35,8 @@ export const savedQuestions = (text: string): Array<PendingInterrupt> =>
     (question) => new PendingInterrupt(question)
   )
 
-const NOTHING: ReadonlyArray<never> = []
-
 /** The engine's record of a task. */
-export class TaskState implements TaskWrites, Frame {
+export class TaskState implements TaskWrites, Frame, Scope {
   readonly node: Node
   readonly send: Send | undefined
   readonly index: number
@@ -60,11 +61,11 @@ export class TaskState implements TaskWrites, Frame {
   children = 0
   asked: Array<PendingInterrupt> = []
   invalidAnswer: unknown = undefined
-  saved: ReadonlyArray<SavedCall> = NOTHING
+  readonly scope = ""
+  calls: Map<string, number> | undefined = undefined
+  body: unknown = undefined
+  saved: SavedCalls | undefined = undefined
   failures: Array<SavedCall> = []
-  private counts: Map<string, number> | undefined
-  private flights: Map<string, number> | undefined
-  private claims: Set<SavedCall> | undefined
   /** Restarts the idle timeout, if there is one. */
   onProgress: (() => void) | undefined = undefined
 
@@ -86,23 +87,14 @@ export class TaskState implements TaskWrites, Frame {
   get path(): string {
     return taskPath(this)
   }
-  get calls(): Map<string, number> {
-    return (this.counts ??= new Map())
-  }
-  get inFlight(): Map<string, number> {
-    return (this.flights ??= new Map())
-  }
-  get claimed(): Set<SavedCall> {
-    return (this.claims ??= new Set())
-  }
 
   /** Forgets what an attempt did: counters restart, so that a replay meets the same interrupts and calls. */
   restart(): void {
     this.writes = []
     this.interrupts = 0
     this.children = 0
-    this.counts = undefined
-    this.claims = undefined
+    this.calls = undefined
+    this.saved?.restart()
     this.failures = []
   }
 
@@ -110,17 +102,6 @@ export class TaskState implements TaskWrites, Frame {
   handled(saved: { readonly name: string; readonly message: string }): void {
     this.status = "handled"
     this.failure = Cause.fail(Object.assign(new Error(saved.message), { _tag: saved.name }))
-  }
-
-  /** Results of activities that this attempt saved, in addition to those it found. */
-  remember(call: SavedCall): void {
-    this.saved = [...this.saved, call]
-    this.claimed.add(call)
-  }
-
-  /** True when a saved call was not asked for again: a replay that took another way. */
-  get unclaimed(): SavedCall | undefined {
-    return this.saved.length === 0 ? undefined : this.saved.find((call) => !this.claimed.has(call))
   }
 
   interruptId(position: string): string {
@@ -141,15 +122,29 @@ export class TaskState implements TaskWrites, Frame {
     })
   }
 
+  within(scope: string): TaskContext {
+    return new TaskView(this, { scope, interrupts: 0, children: 0, calls: undefined, body: undefined })
+  }
+
   save(call: SavedCall): Effect.Effect<void, StorageError> {
-    this.remember(call)
+    if (!this.open) return Effect.void
+    this.saved ??= new SavedCalls([])
+    this.saved.remember(call)
     this.heartbeat()
     const { persistence } = this.run
     return persistence === undefined ? Effect.void : persistence.putNow([this.callRow(call)])
   }
 
   callRow(call: SavedCall): PendingWrite {
-    return this.row(`${ACTIVITY}${call.name}:${call.hash}`, call.occurrence, call)
+    return this.row(`${ACTIVITY}${call.scope ?? ""}${call.name}:${call.hash}`, call.occurrence, call)
+  }
+
+  told(activity: string, call: string, value: unknown, cached: boolean): Effect.Effect<void> {
+    return this.open ? this.run.emitActivity(this, { activity, call, value, cached }) : Effect.void
+  }
+
+  cache(): Context.Tag.Service<NodeCache> | undefined {
+    return this.run.cache
   }
 
   row(channel: string, index: number, value: unknown): PendingWrite {
@@ -168,7 +163,10 @@ export class TaskState implements TaskWrites, Frame {
 
 /** What a node sees of its task. */
 export class TaskView implements TaskContext {
-  constructor(readonly frame: TaskState) {}
+  constructor(
+    readonly frame: TaskState,
+    readonly scope: Scope = frame
+  ) {}
   get id() {
     return this.frame.id
   }
