@@ -8,7 +8,7 @@ import * as Either from "effect/Either"
 import type { Write } from "./Algo.js"
 import { INTERRUPT, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
-import { type Command, make as command } from "./Command.js"
+import type { Command } from "./Command.js"
 import * as Events from "./Events.js"
 import {
   AmbiguousResume,
@@ -16,7 +16,8 @@ import {
   type GraphMismatch,
   InvalidAnswer,
   type PendingInterrupt,
-  UnknownInterrupt
+  UnknownInterrupt,
+  UnknownNode
 } from "./GraphError.js"
 import { stringify } from "./internal/json.js"
 import {
@@ -53,38 +54,33 @@ const sinkFor = (run: Run, from: string): Sink => ({
 })
 
 /** A new input: unfinished tasks of the old checkpoint count as run, and the entry node takes the input. */
-const enterInput = Effect.fnUntraced(function* (run: Run, value: Record<string, unknown>) {
+const enterInput = Effect.fnUntraced(function* (run: Run, value: unknown) {
   const { topology } = run
-  const input: Record<string, unknown> = {}
-  for (const id of topology.input) {
-    const { name } = topology.channels[id]!
-    if (Object.hasOwn(value, name)) input[name] = value[name]
-  }
+  if (value === undefined || value === null) return yield* nothing(run, `the input is ${value}`)
   const sink = sinkFor(run, topology.nodes[topology.entry]!.name)
-  const error = collectInput(sink, input)
-  if (error !== undefined) return yield* Effect.fail(error)
+  const input = yield* collectInput(sink, value)
   const start = topology.channels[topology.start]!
   const encoded = run.persistence === undefined ? undefined : Either.getOrUndefined(start.codec.encodeUpdate(input))
   const write: Write = { channel: topology.start, value: input, encoded }
   yield* take(run, [write], true)
 })
 
+const nothing = (run: Run, detail: string) =>
+  new EmptyInput({ graph: run.topology.identity.name, thread: run.tree.thread, detail })
+
 /** A command as input: its update and goto are applied as they are; pending tasks stay pending. */
 const enterCommand = Effect.fnUntraced(function* (run: Run, input: Command) {
   const writes = yield* commandWrites(run, input)
-  if (writes.length === 0) {
-    return yield* new EmptyInput({
-      graph: run.topology.identity.name,
-      thread: run.tree.thread,
-      detail: "the command has no update and no goto"
-    })
-  }
+  if (writes.length === 0) return yield* nothing(run, "the command has no update and no goto")
   yield* take(run, writes, false)
 })
 
 const commandWrites = (run: Run, input: Command): Effect.Effect<ReadonlyArray<Write>, unknown> => {
   const sink = sinkFor(run, "__input__")
-  const error = collect(sink, input.graph === undefined ? input : command({ update: input.update, goto: input.goto }))
+  if (input.graph !== undefined) {
+    return new UnknownNode({ node: input.graph, from: "__input__", reason: "NoParent", step: run.step })
+  }
+  const error = collect(sink, input)
   return error === undefined ? Effect.succeed(sink.writes) : Effect.fail(error)
 }
 

@@ -16,6 +16,8 @@ export class ParentCommand {
   readonly _tag = "ParentCommand"
   constructor(
     readonly command: Command,
+    /** The node that returned it. */
+    readonly from: string,
     readonly escaped: boolean
   ) {}
 }
@@ -109,7 +111,7 @@ const pushSignal = (sink: Sink, channel: number, value: null | string): void => 
 }
 
 const addCommand = (sink: Sink, command: Command): void => {
-  if (command.graph !== undefined) throw new ParentCommand(command, false)
+  if (command.graph !== undefined) throw new ParentCommand(command, sink.from, false)
   const { update } = command
   if (Array.isArray(update)) for (const [name, value] of update as Array<[string, unknown]>) addValue(sink, name, value)
   else if (isRecord(update)) addUpdate(sink, update)
@@ -206,9 +208,26 @@ const hasValue = (targets: ReadonlyMap<string, string>, node: string) => {
   return false
 }
 
-/** The writes of a run's input: known input channels only, by name. */
-export const collectInput = (sink: Sink, input: Record<string, unknown>): OutputError | undefined =>
-  total(() => addUpdate(sink, input))
+/** Checks a run's input, and picks what it has of the input channels: other keys are left out. */
+export const collectInput = (sink: Sink, value: unknown): Either.Either<Record<string, unknown>, OutputError> => {
+  const input: Record<string, unknown> = {}
+  const error = total(() => {
+    if (!isRecord(value)) throw invalidInput(sink, Array.isArray(value) ? "a list" : `a ${typeof value}`)
+    for (const id of sink.topology.input) {
+      const { name } = sink.topology.channels[id]!
+      if (Object.hasOwn(value, name)) input[name] = value[name]
+    }
+    addUpdate(sink, input)
+  })
+  return error === undefined ? Either.right(input) : Either.left(error)
+}
+
+const invalidInput = (sink: Sink, what: string) =>
+  new InvalidUpdate({
+    reason: "InvalidValue",
+    node: sink.from,
+    detail: `the input must be a record of channel updates, but is ${what}`
+  })
 
 /** Tells whether a command that left a subgraph is meant for the graph of this name. */
 export const addresses = (command: Command, graph: string): boolean =>

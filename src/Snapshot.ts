@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Runtime from "effect/Runtime"
+import { ChannelTable } from "./Channels.js"
 import { ERROR, type Header, INTERRUPT, type Json, RESULT, type TaskResult } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import { resultOf } from "./Events.js"
@@ -11,6 +12,7 @@ import type { PendingInterrupt } from "./GraphError.js"
 import { applySaved, decodeWrites, open, plan, type Request } from "./Load.js"
 import type { Run } from "./Run.js"
 import { savedQuestions, TaskState } from "./TaskState.js"
+import type { Topology } from "./Topology.js"
 
 /** How one task of the coming superstep stands. */
 export interface TaskSnapshot {
@@ -39,15 +41,15 @@ export interface StateSnapshot<out State> {
   readonly metadata: Readonly<Record<string, Json>>
 }
 
-/** The snapshot of a thread that has no checkpoint. */
-export const empty: StateSnapshot<any> = {
-  values: {},
+/** The snapshot of a thread that has no checkpoint: its channels hold their initial values. */
+export const empty = (topology: Topology): StateSnapshot<any> => ({
+  values: new ChannelTable(topology.channels).read(topology.state),
   next: [],
   tasks: [],
   interrupts: [],
   checkpoint: undefined,
   metadata: {}
-}
+})
 
 /**
  * The snapshot of a loaded checkpoint. `results` are those of its tasks that were saved with the next checkpoint. With

@@ -259,7 +259,7 @@ class ThreadImpl {
 
   readonly state = Effect.suspend(() =>
     Effect.flatMap(this.load(), ({ checkpointer, loaded }) => {
-      if (loaded === undefined) return Effect.succeed(Snapshot.empty)
+      if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
       const isHead = loaded.head === loaded.checkpoint.seq
       const request = this.request(checkpointer, this.checkpoint)
       if (isHead) return Snapshot.make(request, loaded, [], this.checkpoint === undefined)
