@@ -7,7 +7,7 @@ import { Console, Effect, Schema, Stream } from "effect"
 import { Thread } from "effect-pregel"
 import { command, type Options } from "./cli.js"
 import { type Audit, licenceAudit, Question, Review, type Verdict } from "./graph.js"
-import { openProject, type Project } from "./project.js"
+import type { Project } from "./project.js"
 import { denied, packagesOf, table } from "./report.js"
 import { makeProgress } from "./screen.js"
 
@@ -18,12 +18,6 @@ export class NothingAsked extends Schema.TaggedError<NothingAsked>()("NothingAsk
   override get message() {
     return `${this.detail}: ${this.command}`
   }
-}
-
-/** Where the audit and its report are kept. */
-export interface Places {
-  readonly folder: string
-  readonly state: string
 }
 
 /** An audit is of one list of packages: a changed lock file is another thread. */
@@ -104,11 +98,10 @@ const printQuestions = (questions: ReturnType<typeof questionsIn>, options: Opti
     yield* Console.log(`  ${command(options, "--answer", "allow", "--for", first.question.licence)}`)
   })
 
-/** Runs the audit as far as it goes; yields the exit code. */
-export const audit = (options: Options, places: Places) =>
+/** Runs the audit as far as it goes; yields the exit code. The report is written to the folder `state`. */
+export const audit = (options: Options, project: Project, state: string) =>
   Effect.gen(function* () {
     const path = yield* Path.Path
-    const project = yield* openProject(places.folder)
     const thread = threadOf(project)
     if (options.fresh) yield* thread.delete
 
@@ -126,7 +119,7 @@ export const audit = (options: Options, places: Places) =>
       }
       events = thread.resumeStream(Thread.answers(answers), runOptions)
     } else if (before.checkpoint === undefined) {
-      const reportFile = path.join(places.state, `${project.name.replaceAll(/[^\w.-]+/g, "-")}-licences.md`)
+      const reportFile = path.join(state, `${project.name.replaceAll(/[^\w.-]+/g, "-")}-licences.md`)
       events = thread.stream({ folder: project.folder, reportFile }, runOptions)
     } else if (before.next.length > 0) {
       const done = before.values.findings.length

@@ -9,7 +9,7 @@ import { Cause, Console, Effect, Layer, Option } from "effect"
 import * as SqliteCheckpointer from "effect-pregel/SqliteCheckpointer"
 import { audit } from "./audit.js"
 import { help, parse } from "./cli.js"
-import { inspectorLive } from "./project.js"
+import { inspectorLive, openProject } from "./project.js"
 import { rehearsed } from "./rehearsal.js"
 
 const FAILED = 1
@@ -23,15 +23,13 @@ const program = Effect.gen(function* () {
 
   // npm runs scripts in the project's folder and tells where it was called itself.
   const typed = (folder: string) => path.resolve(process.env.INIT_CWD ?? process.cwd(), folder)
-  const places = {
-    folder: options.folder === undefined ? process.cwd() : typed(options.folder),
-    state: options.state === undefined ? path.resolve(".demo") : typed(options.state)
-  }
-  yield* fs.makeDirectory(places.state, { recursive: true })
+  const project = yield* openProject(options.folder === undefined ? process.cwd() : typed(options.folder))
+  const state = options.state === undefined ? path.resolve(".demo") : typed(options.state)
+  yield* fs.makeDirectory(state, { recursive: true })
 
   // Where the audit is kept is one layer: another one, and it runs on PostgreSQL or in memory.
-  const storage = SqliteCheckpointer.layer({ filename: path.join(places.state, "audit.sqlite") })
-  return yield* Effect.provide(audit(options, places), Layer.merge(storage, rehearsed(inspectorLive)))
+  const storage = SqliteCheckpointer.layer({ filename: path.join(state, "audit.sqlite") })
+  return yield* Effect.provide(audit(options, project, state), Layer.merge(storage, rehearsed(inspectorLive)))
 })
 
 program.pipe(
