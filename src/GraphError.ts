@@ -277,13 +277,18 @@ export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("effect-pregel/Th
   }
 }
 
-/** A newer call on the thread took this run's place (`multitask`); the thread stays at the run's last checkpoint. */
-export class RunReplaced extends Schema.TaggedError<RunReplaced>("effect-pregel/RunReplaced")("RunReplaced", {
+/**
+ * The run was stopped from outside: a newer call took its place (`multitask`), or somebody cancelled it. The thread
+ * stays at the run's last checkpoint.
+ */
+export class RunCancelled extends Schema.TaggedError<RunCancelled>("effect-pregel/RunCancelled")("RunCancelled", {
   thread: Schema.String,
-  by: Schema.Literal("interrupt", "rollback")
+  reason: Schema.Literal("interrupt", "rollback", "cancel")
 }) {
   override get message() {
-    return `a newer run took over thread "${this.thread}" (${this.by})`
+    return this.reason === "cancel"
+      ? `the run on thread "${this.thread}" was cancelled`
+      : `a newer run took over thread "${this.thread}" (${this.reason})`
   }
 }
 
@@ -348,7 +353,7 @@ export type RunError =
 export type ThreadError =
   | StorageError
   | ThreadBusy
-  | RunReplaced
+  | RunCancelled
   | GraphMismatch
   | UnknownCheckpoint
   | AmbiguousResume

@@ -2,6 +2,7 @@
  * Starting a run: from options to the tree that its graphs share, and from its events to a stream.
  */
 import type * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Mailbox from "effect/Mailbox"
@@ -17,6 +18,7 @@ import type { Topology } from "./Topology.js"
 /** Options of a run, without types. */
 export interface Options {
   readonly recursionLimit?: number | undefined
+  readonly stepTimeout?: Duration.DurationInput | undefined
   readonly concurrency?: number | "unbounded" | undefined
   readonly durability?: Durability | undefined
   readonly interruptBefore?: ReadonlyArray<string> | "*" | undefined
@@ -24,6 +26,8 @@ export interface Options {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined
   readonly runId?: string | undefined
   readonly control?: Control | undefined
+  /** The thread's fence that the caller took: commits are refused once a newer one is taken. */
+  readonly fence?: number | undefined
 }
 
 /** Options of a stream, without types. */
@@ -40,7 +44,6 @@ export interface Target {
   readonly checkpointer?: Context.Tag.Service<Checkpointer> | undefined
   readonly at?: string | undefined | null
   readonly onOpen?: ((run: Run) => void) | undefined
-  readonly fence?: number | undefined
 }
 
 const DEFAULT_RECURSION_LIMIT = 25
@@ -68,6 +71,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   checkpointer: target.checkpointer,
   durability: options.durability ?? "sync",
   recursionLimit: options.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+  stepTimeout: options.stepTimeout === undefined ? undefined : Duration.toMillis(options.stepTimeout),
   concurrency:
     options.concurrency === undefined || options.concurrency === "unbounded"
       ? Number.POSITIVE_INFINITY
@@ -75,7 +79,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   metadata:
     options.runId === undefined ? (options.metadata ?? NO_METADATA) : { ...options.metadata, [RUN_ID]: options.runId },
   runId: options.runId,
-  fence: target.fence,
+  fence: options.fence,
   control: options.control ?? { drain: undefined },
   sink,
   answers: new Map(),

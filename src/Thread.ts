@@ -33,7 +33,7 @@ export type { StateSnapshot, TaskSnapshot } from "./Snapshot.js"
 /**
  * What to do when a run of the thread is in progress in this process: fail with `ThreadBusy`, wait for its end, stop it
  * at its last checkpoint and go on from there, or stop it and go back to where it had started. A stopped run fails with
- * `RunReplaced`.
+ * `RunCancelled`.
  */
 export type Multitask = Busy.Multitask
 
@@ -141,6 +141,9 @@ export interface Thread<
 
   /** The same thread at one of its checkpoints. */
   readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate>
+
+  /** Stops the thread's runs in this process: they fail with `RunCancelled`. Yields how many there were. */
+  readonly cancel: Effect.Effect<number, never, Checkpointer>
 
   /** Removes everything saved of the thread. */
   readonly delete: Effect.Effect<void, Errors.CheckpointerError, Checkpointer>
@@ -319,6 +322,8 @@ class ThreadImpl {
 
   readonly at = (checkpoint: string) =>
     new ThreadImpl(this.topology, this.defaults, this.id, checkpoint) as unknown as AnyThread
+
+  readonly cancel = Effect.map(Checkpointer, (checkpointer) => Busy.cancel(checkpointer, this.id))
 
   readonly delete = Effect.flatMap(Checkpointer, (checkpointer) => checkpointer.deleteThread(this.id))
 }

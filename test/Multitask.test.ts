@@ -54,7 +54,7 @@ describe("several callers of one thread", () => {
       const state = yield* thread.invoke({ log: "b" }, { multitask: "interrupt" })
       assert.deepStrictEqual(state, { log: ["a", "first", "b", "first", "second"] })
       const replaced = yield* Fiber.join(running)
-      assert.isTrue(Either.isLeft(replaced) && replaced.left._tag === "RunReplaced")
+      assert.isTrue(Either.isLeft(replaced) && replaced.left._tag === "RunCancelled")
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 
@@ -66,6 +66,17 @@ describe("several callers of one thread", () => {
       })
       assert.isTrue(Either.isLeft(yield* Fiber.join(running)))
       assert.deepStrictEqual((yield* thread.state).values, { log: ["b", "first", "second"] })
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("a cancelled run fails as such and can be continued", () =>
+    Effect.gen(function* () {
+      const { running, thread } = yield* setup
+      assert.strictEqual(yield* thread.cancel, 1)
+      const cancelled = yield* Fiber.join(running)
+      assert.isTrue(Either.isLeft(cancelled) && cancelled.left._tag === "RunCancelled")
+      assert.strictEqual(yield* thread.cancel, 0)
+      assert.deepStrictEqual(yield* thread.resume(), { log: ["a", "first", "second"] })
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 

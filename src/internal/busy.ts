@@ -1,6 +1,6 @@
 /** One run at a time on a thread, within this process. Other processes are kept off by compare-and-set at the commit. */
 import * as Effect from "effect/Effect"
-import { RunReplaced, ThreadBusy } from "../GraphError.js"
+import { RunCancelled, ThreadBusy } from "../GraphError.js"
 
 /** What to do when a run of the thread is in progress. */
 export type Multitask = "reject" | "enqueue" | "interrupt" | "rollback"
@@ -8,9 +8,9 @@ export type Multitask = "reject" | "enqueue" | "interrupt" | "rollback"
 /** A run that holds its thread, or waits for it. */
 export interface Holder {
   /** Ends the run with a failure; set once the run is loaded. */
-  cancel: ((error: RunReplaced) => void) | undefined
+  cancel: ((error: RunCancelled) => void) | undefined
   /** Set when the run must end as soon as it is loaded. */
-  replaced: RunReplaced | undefined
+  replaced: RunCancelled | undefined
   /** The checkpoint that the run started from; `null` for an empty thread, `undefined` while it is not known. */
   base: string | null | undefined
 }
@@ -30,7 +30,7 @@ const lineOf = (storage: object, thread: string): Line => {
   return line
 }
 
-const replace = (holders: Iterable<Holder>, error: RunReplaced): void => {
+const replace = (holders: Iterable<Holder>, error: RunCancelled): void => {
   for (const holder of holders) {
     if (holder.cancel === undefined) holder.replaced = error
     else holder.cancel(error)
@@ -38,10 +38,18 @@ const replace = (holders: Iterable<Holder>, error: RunReplaced): void => {
 }
 
 /** Tells the registry that a run is loaded, and ends it if it was replaced meanwhile. */
-export const opened = (holder: Holder, base: string | null, cancel: (error: RunReplaced) => void): void => {
+export const opened = (holder: Holder, base: string | null, cancel: (error: RunCancelled) => void): void => {
   holder.base = base
   holder.cancel = cancel
   if (holder.replaced !== undefined) cancel(holder.replaced)
+}
+
+/** Stops the runs that hold the thread or wait for it; yields how many there were. */
+export const cancel = (storage: object, thread: string): number => {
+  const holders = lines.get(storage)?.get(thread)?.holders ?? []
+  const running = Array.from(holders)
+  replace(running, new RunCancelled({ thread, reason: "cancel" }))
+  return running.length
 }
 
 /**
@@ -60,7 +68,7 @@ export const exclusive = <A, E, R>(
     if (before.length > 0 && policy === "reject") return new ThreadBusy({ thread })
     const holder: Holder = { cancel: undefined, replaced: undefined, base: undefined }
     line.holders.add(holder)
-    if (policy === "interrupt" || policy === "rollback") replace(before, new RunReplaced({ thread, by: policy }))
+    if (policy === "interrupt" || policy === "rollback") replace(before, new RunCancelled({ thread, reason: policy }))
     const release = Effect.sync(() => {
       line.holders.delete(holder)
       if (line.holders.size === 0) lines.get(storage)?.delete(thread)
