@@ -91,6 +91,7 @@ export interface TimeoutOptions<Input, II, A, AI, E, EI, E1, R, R2>
  * nodes and entrypoints only. Its name can't contain `|`, `:`, `#` or `/`.
  *
  * @example
+ * ```ts
  * import { Effect, Schedule, Schema } from "effect"
  * import { Activity } from "effect-pregel"
  *
@@ -102,6 +103,7 @@ export interface TimeoutOptions<Input, II, A, AI, E, EI, E1, R, R2>
  * })
  *
  * const both = Effect.all([weather("Oslo"), weather("Rome")], { concurrency: "unbounded" })
+ * ```
  */
 export const make: {
   <const Name extends string, Input, II, A, AI, E1 extends E, R = never, E = unknown, EI = never, R2 = never>(

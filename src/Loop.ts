@@ -29,7 +29,7 @@ import type { ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
 import type { Breakpoints, Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
-import { drive, Step, unsayable } from "./Step.js"
+import { driveInTime, Step } from "./Step.js"
 import { savedQuestions, TaskState } from "./TaskState.js"
 
 /** How a run ended: with its output, or paused. */
@@ -60,7 +60,7 @@ const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.E
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.exit(restore(body)), (exit) =>
       Effect.zipRight(
-        run.current?.stop() ?? Effect.void,
+        Exit.isFailure(exit) ? abandon(run, exit.cause) : Effect.void,
         Effect.flatMap(Effect.exit(close(run, exit)), (closed): Effect.Effect<Outcome, unknown> => {
           if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
           if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
@@ -69,6 +69,15 @@ const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.E
       )
     )
   )
+
+/** Stops what still runs of an unfinished superstep, and keeps what has finished. */
+const abandon = (run: Run, cause: Cause.Cause<unknown>): Effect.Effect<void> => {
+  const { current, persistence } = run
+  if (current === undefined) return Effect.void
+  current.cancel(cause)
+  const keep = Effect.suspend(() => persistence?.put(current.unsavedRows()) ?? Effect.void)
+  return Effect.zipRight(current.stop(), Effect.ignore(keep))
+}
 
 const close = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<void, SaveError> => {
   const { persistence, tree } = run
@@ -102,7 +111,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     const step = new Step(run, run.tasks)
     run.current = step
     step.launch()
-    if (step.busy) yield* drive(step)
+    if (step.busy) yield* driveInTime(step)
     if (run.sink !== undefined) yield* run.flush()
     run.tasks = step.tasks
     if (step.failed !== undefined) return yield* failed(run, step, step.failed)
@@ -115,6 +124,8 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     if (run.sink !== undefined) yield* tell(run, applied.right)
     run.updated = applied.right.updated
     plan(run)
+    // From here on the superstep's results are the commit's.
+    run.current = undefined
     yield* commit(run, applied.right)
     run.tasks = NO_TASKS
     // A stop after the last node would have nothing to go on with; in a subgraph the parent goes on.
@@ -165,7 +176,10 @@ const announce = (run: Run): Effect.Effect<void> => {
 const inputOf = (run: Run, task: Run["next"][number]): unknown => {
   if (task.send !== undefined) return task.send.arg
   const { entry, start } = run.topology
-  return task.node.id === entry ? run.channels.get(start) : run.channels.read(task.node.reads)
+  const { id, reads } = task.node
+  if (id !== entry) return run.channels.read(reads)
+  const input = run.channels.get(start)
+  return reads.length === 0 ? input : { ...run.channels.read(reads), ...(input as object) }
 }
 
 /** Gives tasks what was saved for them: a finished one is not run, an unanswered one neither. */
@@ -216,10 +230,6 @@ const stop = Effect.fnUntraced(function* (run: Run): Generator<any, Outcome, any
 
 const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any, Outcome, any> {
   if (run.persistence !== undefined) {
-    for (const task of run.tasks) {
-      const refusal = task.status === "paused" ? unsayable(task) : undefined
-      if (refusal !== undefined) return yield* refusal
-    }
     yield* run.persistence.put(step.unsavedRows())
   }
   const next = run.tasks.filter((task) => task.status === "paused").map(({ node }) => node.name)

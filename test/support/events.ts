@@ -13,6 +13,8 @@ export const brief = (event: Event): ReadonlyArray<unknown> => {
       return ["values", event.state]
     case "Updates":
       return ["updates", event.node, event.update, ...(event.cached ? ["cached"] : [])]
+    case "ActivityEnded":
+      return ["activity", event.activity, event.value, ...(event.cached ? ["cached"] : [])]
     case "Interrupted":
       return ["interrupted", event.interrupts.map(({ value }) => value)]
     case "Custom":
