@@ -2,6 +2,7 @@
  * A graph that can run, and the options of its runs.
  */
 import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
@@ -27,6 +28,11 @@ export type Nodes = { readonly [name: string]: any }
 export interface RunOptions<N extends string = string> {
   /** Most supersteps that the run may take before it fails with `GraphRecursion`; default 25. */
   readonly recursionLimit?: number | undefined
+  /**
+   * How long one superstep may take; no limit by default. What has not finished then is interrupted, what has is kept,
+   * and the run fails with `TaskTimeout`; it can be resumed.
+   */
+  readonly stepTimeout?: Duration.DurationInput | undefined
   /** Most tasks of a superstep that run at once; default `"unbounded"`. */
   readonly concurrency?: number | "unbounded" | undefined
   /** When checkpoints are saved; default `"sync"`: before the next superstep. */

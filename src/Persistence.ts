@@ -101,7 +101,19 @@ export class Persistence {
     if (Either.isLeft(commit)) return Effect.fail(commit.left)
     run.step++
     if (run.tree.durability === "async") return this.enqueueCommit(commit.right)
-    return Effect.map(this.storage.commit(commit.right), (lineage) => this.moved(commit.right, lineage))
+    return this.write(commit.right)
+  }
+
+  /** A save in progress is not interrupted: whoever stops the run waits for it. */
+  private write(commit: Commit): Effect.Effect<void, CheckpointerError | ThreadConflict> {
+    return Effect.uninterruptible(Effect.map(this.storage.commit(commit), (lineage) => this.moved(commit, lineage)))
+  }
+
+  private writeRows(
+    seq: number,
+    writes: ReadonlyArray<PendingWrite>
+  ): Effect.Effect<void, CheckpointerError | ThreadConflict> {
+    return Effect.uninterruptible(this.storage.putWrites(this.address, seq, writes, this.run.tree.fence))
   }
 
   private build(save: Save): Either.Either<Commit, InvalidUpdate> {
@@ -150,7 +162,7 @@ export class Persistence {
       case "async":
         return this.enqueue({ seq: this.run.seq, writes })
       case "sync":
-        return this.storage.putWrites(this.address, this.run.seq, writes, this.run.tree.fence)
+        return this.writeRows(this.run.seq, writes)
     }
   }
 
@@ -171,7 +183,7 @@ export class Persistence {
     }
     return Effect.zipRight(
       this.settled(),
-      Effect.suspend(() => this.storage.putWrites(this.address, this.run.seq, writes, this.run.tree.fence))
+      Effect.suspend(() => this.writeRows(this.run.seq, writes))
     )
   }
 

@@ -47,6 +47,8 @@ export interface Tree {
   readonly checkpointer: Context.Tag.Service<Checkpointer> | undefined
   readonly durability: Durability
   readonly recursionLimit: number
+  /** Milliseconds that one superstep may take. */
+  readonly stepTimeout: number | undefined
   readonly concurrency: number
   readonly metadata: Readonly<Record<string, Json>>
   /** Names the call: delivered again, it goes on instead of starting anew. */

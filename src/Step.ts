@@ -16,7 +16,7 @@ import { attempt, finish } from "./Attempt.js"
 import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
 import { make as command } from "./Command.js"
 import * as Events from "./Events.js"
-import { ActivityMismatch, InvalidUpdate, NodeCancelled } from "./GraphError.js"
+import { ActivityMismatch, InvalidUpdate, NodeCancelled, TaskTimeout } from "./GraphError.js"
 import { NotJson, stringify } from "./internal/json.js"
 import { encodeWrites } from "./Load.js"
 import { addresses, ParentCommand } from "./Output.js"
@@ -109,8 +109,9 @@ export class Step {
   private classify(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
     if (task.paused) {
       task.writes = []
-      if (task.invalidAnswer !== undefined) this.fail(task, Cause.fail(task.invalidAnswer))
-      else task.status = "paused"
+      const refusal = task.invalidAnswer ?? (this.run.persistence === undefined ? undefined : unsayable(task))
+      if (refusal === undefined) task.status = "paused"
+      else this.fail(task, Cause.fail(refusal))
       return
     }
     if (Exit.isSuccess(exit)) {
@@ -207,6 +208,12 @@ export class Step {
     })
   }
 
+  /** Nodes of the tasks that have not ended. */
+  get unfinished(): ReadonlyArray<string> {
+    const ended = (task: TaskState) => task.status !== "running" && task.status !== "planned"
+    return this.tasks.filter((task) => !ended(task)).map(({ node }) => node.name)
+  }
+
   /** Failures whose handlers are not queued yet. */
   get unhandled(): ReadonlyArray<TaskState> {
     return this.toHandle
@@ -236,7 +243,7 @@ export class Step {
 }
 
 /** Drives a launched superstep until all of its tasks have ended, saving what has ended while others run. */
-export const drive = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
+const drive = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
   const { run } = step
   while (step.busy) {
     if (run.sink !== undefined) yield* run.flush()
@@ -252,6 +259,19 @@ export const drive = Effect.fnUntraced(function* (step: Step): Generator<any, vo
     if (step.waits) yield* step.wait()
   }
 }) as (step: Step) => Effect.Effect<void, SaveError>
+
+/** Drives a superstep within the run's time limit for one, if it has one. */
+export const driveInTime = (step: Step): Effect.Effect<void, SaveError> => {
+  const { stepTimeout: limitMillis } = step.run.tree
+  if (limitMillis === undefined) return drive(step)
+  const expire = Effect.sync(() => {
+    const node = step.unfinished.join(", ")
+    const { step: number } = step.run
+    const timeout = { node, kind: "step", limitMillis, elapsedMillis: limitMillis, step: number } as const
+    step.cancel(Cause.fail(new TaskTimeout(timeout)))
+  })
+  return Effect.scoped(Effect.zipRight(Effect.forkScoped(Effect.delay(expire, limitMillis)), drive(step)))
+}
 
 const rowsOf = (task: TaskState): ReadonlyArray<PendingWrite> => {
   switch (task.status) {
@@ -278,12 +298,13 @@ const errorRow = (task: TaskState): PendingWrite => {
 }
 
 /** What keeps a pause's question from being saved, if anything. */
-export const unsayable = (task: TaskState): InvalidUpdate | undefined => {
+const unsayable = (task: TaskState): InvalidUpdate | undefined => {
   try {
     for (const { value } of task.asked) stringify(value)
     return undefined
   } catch (error) {
     if (!(error instanceof NotJson)) throw error
+    task.asked = []
     return new InvalidUpdate({
       reason: "NotEncodable",
       node: task.node.name,

@@ -342,6 +342,7 @@ const isOptions = (value: Record<string, unknown>) => Object.keys(value).every((
 
 const OPTION_KEYS = new Set([
   "recursionLimit",
+  "stepTimeout",
   "concurrency",
   "durability",
   "interruptBefore",
