@@ -66,7 +66,7 @@ export const make = <const Update = never, const G extends Goto = never, const P
   readonly update?: Update | undefined
   readonly goto?: G | undefined
   readonly graph?: Parent | undefined
-}): Command<Update, TargetOf<G>, Parent> => {
+}): Command<Update, TargetOf<NoInfer<G>>, NoInfer<Parent>> => {
   const goto = options.goto as Goto | undefined
   return new CommandImpl(
     options.update,
