@@ -42,8 +42,12 @@ class CommandImpl {
   ) {}
 }
 
-/** The places that a `goto` mentions. */
-export type TargetOf<G> = G extends ReadonlyArray<infer To> ? Extract<To, Target> : Extract<G, Target>
+/**
+ * The places that a `goto` mentions. No branch is made of `G` itself: what is expected of the result would widen the
+ * literals of `goto: condition ? "a" : "b"` to `string` otherwise.
+ */
+export type TargetOf<G> =
+  G extends ReadonlyArray<infer To> ? Extract<To, Target> : G extends infer To ? Extract<To, Target> : never
 
 /**
  * An update of the state together with where to go next.
