@@ -10,8 +10,8 @@ const floors = [
   ["Channel", "Cell", "Codec", "Channels", "Send", "Command", "Checkpoint", "GraphEvent", "Reducers", "Topology"],
   ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "Store", "SqlStore", "NodeCache"],
   ["Algo"],
-  ["SavedCalls", "Task", "Interrupt", "Activity"],
-  ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot"],
+  ["SavedCalls", "Task", "Interrupt", "Timer", "Activity"],
+  ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
   ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "GraphServer", "GraphEntity", "GraphView", "GraphTest"]
 ]
