@@ -41,6 +41,11 @@ export interface NoSuchChannel<out Name> {
   readonly "the graph has no such channel": Name
 }
 
+/** A node's result is none of those that the engine knows. */
+export interface NotAResult {
+  readonly "return an update, a Command, a Send, a list of these, or nothing": never
+}
+
 /** A list without `Command` or `Send` is no result: merge its updates, or name them in a `Command`'s list of pairs. */
 export interface ListOfUpdates {
   readonly "a list needs a Command or a Send; return one update instead": never
@@ -94,10 +99,17 @@ type CommandUpdate<C extends Channel.Fields, U> = [U] extends [never]
     ? ReadonlyArray<PairUpdate<C>>
     : ExactUpdate<C, U>
 
+type Callable = (...parameters: any) => any
+type Primitive = string | number | bigint | boolean | symbol
 type AnyCommand = Command<any, Target, string>
 
-/** The outer form of what a node may return; `Output` checks the details. */
+/**
+ * The outer form of what a node may return: it lets literals keep their types. It refuses nothing, so that `Output` can
+ * say what is wrong.
+ */
 export type Returnable<C extends Channel.Fields> =
+  | Primitive
+  | object
   | void
   | null
   | undefined
@@ -135,7 +147,11 @@ export type Output<C extends Channel.Fields, N extends Nodes, G extends string, 
         ? [Extract<I, AnyCommand | Send>] extends [never]
           ? ListOfUpdates
           : ReadonlyArray<Output<C, N, G, I>>
-        : ExactUpdate<C, A>
+        : A extends Callable
+          ? NotAResult
+          : A extends object
+            ? ExactUpdate<C, A>
+            : NotAResult
 
 /** The `Send`s among a node's results that go to nodes which are not added yet: `compile` checks what they carry. */
 export type LaterSends<N extends Nodes, A> =
@@ -205,14 +221,16 @@ export interface GraphNodeOptions<G extends string> extends NestedOptions {
   readonly goto?: ReadonlyArray<G> | undefined
 }
 
+type ExactInput<U, A> = { readonly [K in keyof A]: K extends keyof U ? U[K] : NoSuchChannel<K> }
+
 /** Makes the subgraph's input from this graph's state. */
-export interface MapsInput<C extends Channel.Fields, U> {
-  readonly input: (state: Channel.State<C>) => U
+export interface MapsInput<C extends Channel.Fields, U, A> {
+  readonly input: (state: Channel.State<C>) => A & NoInfer<ExactInput<U, A>>
 }
 
 /** Makes an update of this graph from the subgraph's output. */
-export interface MapsOutput<C extends Channel.Fields, S> {
-  readonly output: (state: S) => Channel.StateUpdate<C>
+export interface MapsOutput<C extends Channel.Fields, S, B> {
+  readonly output: (state: S) => B & NoInfer<ExactUpdate<C, B>>
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -341,7 +359,7 @@ export interface Graph<
     name: Name & NodeName<Name, N>,
     run: (state: Channel.State<C, K>) => Effect.Effect<A & NoInfer<Output<C, N, G, A>>, E1, R1>,
     options?: NodeOptions<C, G, K, R3> &
-      ErrorHandler<Channel.State<C, K>, Handled<NoInfer<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
+      ErrorHandler<Channel.State<C, K>, NoInfer<Handled<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
   ): Graph<
     C,
     Added<N, Name, Channel.State<C, K>>,
@@ -371,7 +389,7 @@ export interface Graph<
     input: Schema.Schema<I, II>,
     run: (input: NoInfer<I>) => Effect.Effect<A & NoInfer<Output<C, N, G, A>>, E1, R1>,
     options?: WorkerOptions<G, R3> &
-      ErrorHandler<NoInfer<I>, Handled<NoInfer<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
+      ErrorHandler<NoInfer<I>, NoInfer<Handled<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
   ): Graph<
     C,
     Added<N, Name, I>,
@@ -390,28 +408,68 @@ export interface Graph<
    */
   addGraph<const Name extends string, S, U, N1 extends Nodes, Ev1, E1, R1, S1, U1, const G extends string = never>(
     name: Name & NodeName<Name, N>,
-    child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1>,
-    options: GraphNodeOptions<G> & MapsInput<C, NoInfer<U>> & MapsOutput<C, NoInfer<S>>
+    child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & TakesFrom<C, NoInfer<U>> & GivesTo<C, NoInfer<S>>,
+    options?: GraphNodeOptions<G> & { readonly input?: undefined; readonly output?: undefined }
   ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
-  addGraph<const Name extends string, S, U, N1 extends Nodes, Ev1, E1, R1, S1, U1, const G extends string = never>(
+  addGraph<
+    const Name extends string,
+    S,
+    U,
+    N1 extends Nodes,
+    Ev1,
+    E1,
+    R1,
+    S1,
+    U1,
+    A extends U | object,
+    const G extends string = never
+  >(
     name: Name & NodeName<Name, N>,
     child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & GivesTo<C, NoInfer<S>>,
-    options: GraphNodeOptions<G> & MapsInput<C, NoInfer<U>>
+    options: GraphNodeOptions<G> & MapsInput<C, NoInfer<U>, A> & { readonly output?: undefined }
   ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
-  addGraph<const Name extends string, S, U, N1 extends Nodes, Ev1, E1, R1, S1, U1, const G extends string = never>(
+  addGraph<
+    const Name extends string,
+    S,
+    U,
+    N1 extends Nodes,
+    Ev1,
+    E1,
+    R1,
+    S1,
+    U1,
+    B extends Channel.StateUpdate<C> | object,
+    const G extends string = never
+  >(
     name: Name & NodeName<Name, N>,
     child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & TakesFrom<C, NoInfer<U>>,
-    options: GraphNodeOptions<G> & MapsOutput<C, NoInfer<S>>
+    options: GraphNodeOptions<G> & MapsOutput<C, NoInfer<S>, B> & { readonly input?: undefined }
   ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
-  addGraph<const Name extends string, S, U, N1 extends Nodes, Ev1, E1, R1, S1, U1, const G extends string = never>(
+  addGraph<
+    const Name extends string,
+    S,
+    U,
+    N1 extends Nodes,
+    Ev1,
+    E1,
+    R1,
+    S1,
+    U1,
+    A extends U | object,
+    B extends Channel.StateUpdate<C> | object,
+    const G extends string = never
+  >(
     name: Name & NodeName<Name, N>,
-    child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & TakesFrom<C, NoInfer<U>> & GivesTo<C, NoInfer<S>>,
-    options?: GraphNodeOptions<G>
+    child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1>,
+    options: GraphNodeOptions<G> & MapsInput<C, NoInfer<U>, A> & MapsOutput<C, NoInfer<S>, B>
   ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
 
   /** Runs `to` after `from`; with a list of sources, once all of them have run (a join). */
-  addEdge(from: (keyof N & string) | START, to: (keyof N & string) | END): this
-  addEdge(from: ReadonlyArray<keyof N & string>, to: (keyof N & string) | END, options?: JoinOptions): this
+  addEdge<const From extends (keyof N & string) | START | ReadonlyArray<keyof N & string>>(
+    from: From,
+    to: (keyof N & string) | END,
+    ...options: From extends string ? [] : [options?: JoinOptions]
+  ): this
 
   /**
    * Lets a router choose what runs after `from`: targets, `Send`s to them, or a list. It sees the state with the node's

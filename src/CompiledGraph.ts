@@ -56,11 +56,12 @@ export interface RunOptions<N extends string = string> {
 export interface CompileOptions<N extends string> extends RunOptions<N> {}
 
 /** Options of a stream. */
-export interface StreamOptions<M extends GraphEvent.Mode, N extends string = string> extends RunOptions<N> {
+export interface StreamOptions<M extends GraphEvent.Mode, N extends string = string, Sub extends boolean = boolean>
+  extends RunOptions<N> {
   /** Kinds of events; default `["updates"]`. */
   readonly modes?: ReadonlyArray<M> | undefined
-  /** Also events of subgraphs; default `false`. */
-  readonly subgraphs?: boolean | undefined
+  /** Also events of subgraphs, told apart by `namespace`; default `false`. */
+  readonly subgraphs?: Sub | undefined
   /** Events that wait for a slow reader before the run does; default 256. */
   readonly bufferSize?: number | undefined
 }
@@ -101,7 +102,7 @@ export interface CompiledGraph<
   out E,
   out R,
   out Full = State,
-  in FullUpdate = Update
+  in out FullUpdate = Update
 > {
   readonly [TypeId]: {
     readonly _State: Types.Covariant<State>
@@ -129,17 +130,17 @@ export interface CompiledGraph<
   ) => Effect.Effect<Outcome<State>, WithoutPause<E | RunError>, R>
 
   /** Runs and tells what happens. A pause is an event, and the stream then ends. */
-  readonly stream: <const M extends GraphEvent.Mode = "updates">(
+  readonly stream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
     input: Update | CommandInput<N, FullUpdate>,
-    options?: StreamOptions<M, keyof N & string>
-  ) => Stream.Stream<GraphEvent.Of<M, State, FullUpdate, Ev>, WithoutPause<E | RunError>, R>
+    options?: StreamOptions<M, keyof N & string, Sub>
+  ) => Stream.Stream<GraphEvent.In<Sub, M, State, FullUpdate, Ev, Full>, WithoutPause<E | RunError>, R>
 
   /** Everything durable hangs off a thread: its runs are saved, pause, and go on in another process. */
   readonly thread: (id: string) => Thread.Thread<State, Update, N, Ev, E, R | Checkpointer, Full, FullUpdate>
 }
 
 /** Any compiled graph. */
-export type Any = CompiledGraph<any, never, any, any, any, any, any, never>
+export type Any = CompiledGraph<any, never, any, any, any, any, any, any>
 
 /** The type of a graph's whole state. */
 export type State<G> = G extends CompiledGraph<any, any, any, any, any, any, infer S, any> ? S : never

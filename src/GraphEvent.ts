@@ -101,14 +101,27 @@ export type GraphEvent<State = unknown, Update = unknown, A = unknown> =
 /** The modes a stream can be asked for; `debug` is checkpoints and tasks together. */
 export type Mode = "values" | "updates" | "custom" | "tasks" | "checkpoints" | "debug"
 
-interface ByMode<State, Update, A> {
+/** What a task wrote: one update, one for each write where a channel was written more than once, or nothing. */
+export type Written<Update> = Update | ReadonlyArray<Update> | null
+
+interface ByMode<State, Update, A, Full> {
   readonly values: Values<State>
-  readonly updates: Updates<Update> | ActivityEnded | Interrupted
+  readonly updates: Updates<Written<Update>> | ActivityEnded | Interrupted
   readonly custom: Custom<A>
   readonly tasks: TaskStarted | TaskEnded
-  readonly checkpoints: Checkpointed<State>
-  readonly debug: TaskStarted | TaskEnded | Checkpointed<State>
+  readonly checkpoints: Checkpointed<Full>
+  readonly debug: TaskStarted | TaskEnded | Checkpointed<Full>
 }
 
-/** The events that a list of modes lets through. */
-export type Of<M extends Mode, State = unknown, Update = unknown, A = unknown> = ByMode<State, Update, A>[M]
+/** The events that a list of modes lets through. `Full` is the whole state where `State` is the output. */
+export type Of<M extends Mode, State = unknown, Update = unknown, A = unknown, Full = State> = ByMode<
+  State,
+  Update,
+  A,
+  Full
+>[M]
+
+/** The events of a stream; states and updates of subgraphs (`Sub`) have types of their own. */
+export type In<Sub extends boolean, M extends Mode, State, Update, A, Full> = [Sub] extends [false]
+  ? Of<M, State, Update, A, Full>
+  : Of<M>

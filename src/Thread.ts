@@ -66,7 +66,7 @@ export interface Thread<
   out E,
   out R,
   out Full = State,
-  in FullUpdate = Update
+  in out FullUpdate = Update
 > {
   readonly id: string
 
@@ -83,26 +83,26 @@ export interface Thread<
   ) => Effect.Effect<Outcome<State>, Failures<E>, R>
 
   /** Runs with a new input and tells what happens. */
-  readonly stream: <const M extends GraphEvent.Mode = "updates">(
+  readonly stream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
     input: Update | CommandInput<N, FullUpdate>,
-    options?: StreamOptions<M, keyof N & string> & ThreadRunOptions<keyof N & string>
-  ) => Stream.Stream<GraphEvent.Of<M, State, FullUpdate, Ev>, Failures<E>, R>
+    options?: StreamOptions<M, keyof N & string, Sub> & ThreadRunOptions<keyof N & string>
+  ) => Stream.Stream<GraphEvent.In<Sub, M, State, FullUpdate, Ev, Full>, Failures<E>, R>
 
   /**
    * Goes on with the saved run: after a pause with its answer (typed) or with answers by interrupt id; after a crash, a
    * failure or a breakpoint without an answer.
    */
   readonly resume: {
+    (options?: ResumeOptions<keyof N & string, FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+    (
+      answers: Answers,
+      options?: ResumeOptions<keyof N & string, FullUpdate>
+    ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
     <I extends Interrupt.Any>(
       interrupt: I,
       answer: Interrupt.Answer<I>,
       options?: ResumeOptions<keyof N & string, FullUpdate>
     ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
-    (
-      answers: Answers,
-      options?: ResumeOptions<keyof N & string, FullUpdate>
-    ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
-    (options?: ResumeOptions<keyof N & string, FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
   }
 
   /** Answers the only pause that waits, whatever it is; several fail with `AmbiguousResume`. */
@@ -112,10 +112,10 @@ export interface Thread<
   ) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
 
   /** Like `resume` and `answer`, and tells what happens. */
-  readonly resumeStream: <const M extends GraphEvent.Mode = "updates">(
+  readonly resumeStream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
     resume: Resume | undefined,
-    options?: StreamOptions<M, keyof N & string> & ResumeOptions<keyof N & string, FullUpdate>
-  ) => Stream.Stream<GraphEvent.Of<M, State, FullUpdate, Ev>, Failures<E>, R>
+    options?: StreamOptions<M, keyof N & string, Sub> & ResumeOptions<keyof N & string, FullUpdate>
+  ) => Stream.Stream<GraphEvent.In<Sub, M, State, FullUpdate, Ev, Full>, Failures<E>, R>
 
   /** The thread's newest checkpoint, or the one this handle is at. */
   readonly state: Effect.Effect<
