@@ -20,6 +20,13 @@ export class NothingAsked extends Schema.TaggedError<NothingAsked>()("NothingAsk
   }
 }
 
+/** Every save names the one before it, so two audits of one project never mix. */
+export class AlsoRunning extends Schema.TaggedError<AlsoRunning>()("AlsoRunning", {}) {
+  override get message() {
+    return "the same audit runs in another process, which goes on with it"
+  }
+}
+
 /** An audit is of one list of packages: a changed lock file is another thread. */
 const threadOf = ({ folder, lock }: Project) =>
   licenceAudit.thread(`${folder} ${createHash("sha256").update(lock).digest("hex").slice(0, 16)}`)
@@ -98,41 +105,47 @@ const printQuestions = (questions: ReturnType<typeof questionsIn>, options: Opti
     yield* Console.log(`  ${command(options, "--answer", "allow", "--for", first.question.licence)}`)
   })
 
-/** Runs the audit as far as it goes; yields the exit code. The report is written to the folder `state`. */
+/** Starts the audit, or goes on with it: with answers, or where it was stopped. */
+const run = (
+  thread: AuditThread,
+  before: Snapshot,
+  answers: Thread.Answers | undefined,
+  input: { readonly folder: string; readonly reportFile: string },
+  options: Options
+) => {
+  const runOptions = { concurrency: options.concurrency }
+  if (before.checkpoint === undefined) return thread.stream(input, runOptions)
+  return thread.resumeStream(answers && Thread.answers(answers), runOptions)
+}
+
+/** Takes the audit as far as it goes; yields the exit code. The report is written to the folder `state`. */
 export const audit = (options: Options, project: Project, state: string) =>
   Effect.gen(function* () {
     const path = yield* Path.Path
     const thread = threadOf(project)
     if (options.fresh) yield* thread.delete
-
     const before = yield* thread.state
-    const answers = options.answer && (yield* answersFor(before, options, options.answer))
-    const runOptions = { concurrency: options.concurrency }
+    const answers = options.answer === undefined ? undefined : yield* answersFor(before, options, options.answer)
+
     const total = project.packages.length
     const where = options.folder === undefined ? "" : ` in ${shown(path, project.folder)}`
     yield* Console.log(`Licence audit of ${project.name}${where}: ${total} packages`)
-
-    let events: ReturnType<AuditThread["stream"]>
-    if (answers !== undefined) {
-      for (const { id, question } of questionsIn(before)) {
-        if (id in answers) yield* Console.log(`Answered: ${options.answer} ${question.licence}`)
-      }
-      events = thread.resumeStream(Thread.answers(answers), runOptions)
-    } else if (before.checkpoint === undefined) {
-      const reportFile = path.join(state, `${project.name.replaceAll(/[^\w.-]+/g, "-")}-licences.md`)
-      events = thread.stream({ folder: project.folder, reportFile }, runOptions)
-    } else if (before.next.length > 0) {
-      const done = before.values.findings.length
-      if (done < total) yield* Console.log(`Going on where it stopped: ${done} of ${total} packages were done.`)
-      events = thread.resumeStream(undefined, runOptions)
-    } else {
+    if (before.checkpoint !== undefined && before.next.length === 0) {
       yield* Console.log(`It is finished already. To start again: ${command(options, "--fresh")}`)
       return yield* printEnd(before.values, options)
     }
+    for (const { id, question } of questionsIn(before)) {
+      if (answers?.[id] !== undefined) yield* Console.log(`Answered: ${options.answer} ${question.licence}`)
+    }
+    const found = before.values.findings.length
+    if (found > 0 && found < total) {
+      yield* Console.log(`Going on where it stopped: ${found} of ${total} packages were done.`)
+    }
 
+    const reportFile = path.join(state, `${project.name.replaceAll(/[^\w.-]+/g, "-")}-licences.md`)
     const progress = makeProgress(total)
     let done = 0
-    yield* events.pipe(
+    yield* run(thread, before, answers, { folder: project.folder, reportFile }, options).pipe(
       Stream.filter((event) => event._tag === "Updates" && event.node === "inspect"),
       Stream.runForEach(() => progress.show(++done)),
       Effect.onExit(() => progress.end)
@@ -143,4 +156,7 @@ export const audit = (options: Options, project: Project, state: string) =>
     if (questions.length === 0) return yield* printEnd(after.values, options)
     yield* printQuestions(questions, options)
     return 0
-  }).pipe(Effect.onInterrupt(() => Console.log(`\nStopped. To go on: ${command(options)}`)))
+  }).pipe(
+    Effect.catchTag("ThreadConflict", () => new AlsoRunning()),
+    Effect.onInterrupt(() => Console.log(`\nStopped. To go on: ${command(options)}`))
+  )
