@@ -231,7 +231,7 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
   const cached = yield* lookUp(task, definition, input, inputText)
   if (cached?.hit !== undefined) return yield* succeed(task, call, key, cached.hit, true)
   const exit = yield* Effect.exit(definition.limited(task, bodyOf(task, definition, input, call, key)))
-  frame.heartbeat()
+  frame.progress()
   if (Exit.isSuccess(exit)) {
     const text = yield* textOf(task, name, "result", definition.encode, exit.value)
     if (cached !== undefined) yield* cached.keep(text)

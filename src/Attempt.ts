@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { isCommand } from "./Command.js"
 import { TaskTimeout } from "./GraphError.js"
+import { timeoutPolicy } from "./internal/timeout.js"
 import { addRoute, collect, follow, ParentCommand, type Sink } from "./Output.js"
 import type { TaskState } from "./TaskState.js"
 import type { Branch, RetryPolicy, TimeoutPolicy } from "./Topology.js"
@@ -67,7 +68,8 @@ const once = (task: TaskState): TaskEffect =>
 /** The effect of a task. */
 export const attempt = (task: TaskState): TaskEffect => {
   const { policy } = task.node
-  const timeout = task.send?.options?.timeout === undefined ? policy.timeout : { run: task.send.options.timeout }
+  const given = task.send?.options?.timeout
+  const timeout = given === undefined ? policy.timeout : timeoutPolicy(given)
   if (timeout === undefined && policy.retry === undefined) return once(task)
   const limited = timeout === undefined ? once(task) : withTimeout(task, timeout, once(task))
   return policy.retry === undefined ? limited : withRetry(task, policy.retry, limited)
@@ -112,8 +114,8 @@ const withIdleTimeout = (task: TaskState, policy: TimeoutPolicy, limit: number, 
   Effect.flatMap(Effect.clock, (clock) => {
     const began = clock.unsafeCurrentTimeMillis()
     let progress = began
-    task.onProgress = () => {
-      progress = clock.unsafeCurrentTimeMillis()
+    task.onProgress = (heartbeat) => {
+      if (heartbeat || policy.refreshOn !== "heartbeat") progress = clock.unsafeCurrentTimeMillis()
     }
     const watch: Effect.Effect<never, TaskTimeout> = Effect.suspend(() => {
       const now = clock.unsafeCurrentTimeMillis()

@@ -11,6 +11,7 @@ import * as Codec from "./Codec.js"
 import { END, START } from "./Command.js"
 import { InvalidGraph } from "./GraphError.js"
 import { hash } from "./internal/hash.js"
+import { timeoutProblem } from "./internal/timeout.js"
 import { stringify } from "./internal/json.js"
 import { isSend, type Send, make as send } from "./Send.js"
 import type { Branch, ChannelSpec, Join, Node, NodePolicy, Topology } from "./Topology.js"
@@ -47,6 +48,8 @@ export interface GraphData {
     readonly route: (state: any) => unknown
     readonly targets: ReadonlyMap<string, string>
   }>
+  /** What was wrong already when it was collected. */
+  readonly problems?: ReadonlyArray<string>
 }
 
 /** Channels of the engine; names that no state channel may have. */
@@ -73,7 +76,7 @@ const nameProblem = (what: string, name: string): string | undefined => {
 
 /** Everything that is wrong with a graph. */
 export const problemsOf = (data: GraphData): ReadonlyArray<string> => {
-  const problems: Array<string> = []
+  const problems: Array<string> = [...(data.problems ?? [])]
   const channels = new Set(Object.keys(data.channels))
   for (const name of channels) {
     if (name === "" || name.startsWith("__") || name.startsWith("branch:") || name.startsWith("join:")) {
@@ -104,6 +107,8 @@ const nodeProblems = (node: NodeData, nodes: ReadonlySet<string>, channels: Read
   for (const target of node.targets) {
     if (target !== END && !nodes.has(target)) problems.push(`node "${node.name}" goes to "${target}", which is no node`)
   }
+  const limits = timeoutProblem(node.policy.timeout)
+  if (limits !== undefined) problems.push(`node "${node.name}": ${limits}`)
   return problems
 }
 

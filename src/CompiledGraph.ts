@@ -174,7 +174,7 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
   const run = (input: any, runOptions?: RunOptions): Effect.Effect<Outcome<any>, any, any> =>
     Effect.contextWithEffect((context: Context.Context<never>) => {
       const task = Context.getOption(context as Context.Context<Task>, Task)
-      const merged = { ...options, ...runOptions }
+      const merged = Runs.merge(options, runOptions)
       if (task._tag === "None") return Runs.start(topology, merged, { call: callOf(input) })
       const record = isCommand(input) ? {} : input
       return Effect.map(Nested.run(topology, record, Runs.stopsOf(merged), {}), (state) => ({
@@ -191,7 +191,7 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
     invoke: (input: any, runOptions?: RunOptions) =>
       Effect.flatMap(run(input, runOptions), Runs.orInterrupt(topology, undefined)),
     stream: (input: any, streamOptions: StreamOptions<any> = {}) =>
-      Runs.stream(topology, { ...options, ...streamOptions }, { call: callOf(input) }),
+      Runs.stream(topology, Runs.merge(options, streamOptions), { call: callOf(input) }),
     thread: (id: string) => Thread.make(topology, options, id)
   }
   return compiled as unknown as Any

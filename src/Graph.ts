@@ -15,9 +15,10 @@ import { END, PARENT, START } from "./Command.js"
 import { compile as compileData, type GraphData, type NodeData } from "./Compile.js"
 import * as CompiledGraph from "./CompiledGraph.js"
 import { InvalidGraph } from "./GraphError.js"
+import { timeoutPolicy } from "./internal/timeout.js"
 import * as Nested from "./Nested.js"
 import * as Runs from "./Runs.js"
-import type { CachePolicy, RetryPolicy, TimeoutPolicy } from "./Topology.js"
+import type { CachePolicy, RetryPolicy } from "./Topology.js"
 
 export type {
   Any,
@@ -62,6 +63,7 @@ interface Collected extends GraphData {
   readonly edges: Array<GraphData["edges"][number]>
   readonly joins: Array<GraphData["joins"][number]>
   readonly branches: Array<GraphData["branches"][number]>
+  readonly problems: Array<string>
 }
 
 /** A builder is a list of steps, newest first: adding one costs the same however many there are. */
@@ -92,7 +94,8 @@ class GraphImpl {
       nodes: [],
       edges: [],
       joins: [],
-      branches: []
+      branches: [],
+      problems: []
     }
     for (let i = ops.length - 1; i >= 0; i--) ops[i]!(data)
     return data
@@ -128,6 +131,7 @@ class GraphImpl {
   }
 
   addSequence(steps: ReadonlyArray<readonly [string, NodeData["run"]]>): GraphImpl {
+    if (steps.length === 0) return this.with((data) => data.problems.push("a sequence has no steps"))
     let graph: GraphImpl = this
     for (const [name, run] of steps) graph = graph.addNode(name, run)
     for (let i = 1; i < steps.length; i++) graph = graph.addEdge(steps[i - 1]![0], steps[i]![0])
@@ -173,7 +177,7 @@ const nodeData = (
     subscribe: options.subscribe ?? [],
     targets: new Set(options.goto),
     defer: options.defer ?? false,
-    policy: { retry: retryOf(options.retry), timeout: timeoutOf(options.timeout), cache: cacheOf(options.cache) },
+    policy: { retry: retryOf(options.retry), timeout: timeoutPolicy(options.timeout), cache: cacheOf(options.cache) },
     onError: onError && (({ error, state }) => onError(error, state)),
     renamedFrom: options.renamedFrom
   }
@@ -181,12 +185,6 @@ const nodeData = (
 
 const retryOf = (retry: AnyNodeOptions["retry"]): RetryPolicy | undefined =>
   retry === undefined ? undefined : "schedule" in retry ? retry : { schedule: retry }
-
-const timeoutOf = (timeout: AnyNodeOptions["timeout"]): TimeoutPolicy | undefined => {
-  if (timeout === undefined) return undefined
-  const isPolicy = typeof timeout === "object" && ("run" in timeout || "idle" in timeout)
-  return isPolicy ? (timeout as TimeoutPolicy) : { run: timeout as never }
-}
 
 const cacheOf = (cache: AnyNodeOptions["cache"]): CachePolicy | undefined =>
   cache === true ? {} : cache === false ? undefined : cache

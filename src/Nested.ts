@@ -85,6 +85,9 @@ const requestOf = (
     saves: persistence !== "none" && run.persistence !== undefined,
     at: undefined,
     call: { _tag: "Input", value: input },
+    onOpen: (nested) => {
+      nested.onProgress = () => task.progress()
+    },
     // A task that runs for the first time has no saved subgraph runs of its own.
     mayBeSaved: stable || task.attempt > 1 || run.seq === run.loadedSeq,
     continues: (loaded: Loaded) => !stable || loaded.checkpoint.parents[run.namespace] === run.checkpointId

@@ -8,6 +8,7 @@ import * as Either from "effect/Either"
 import type { Write } from "./Algo.js"
 import { type Command, END, isCommand, PARENT } from "./Command.js"
 import { InvalidUpdate, UnknownNode } from "./GraphError.js"
+import { timeoutPolicy, timeoutProblem } from "./internal/timeout.js"
 import { isSend, type Send } from "./Send.js"
 import type { ChannelSpec, Node, Topology } from "./Topology.js"
 
@@ -142,6 +143,8 @@ const addGoto = (sink: Sink, name: string, allowed: ReadonlySet<string> | undefi
 const addSend = (sink: Sink, send: Send, allowed: ReadonlySet<string> | undefined): void => {
   const node = targetNode(sink, send.node, allowed)
   const spec = sink.topology.channels[sink.topology.sends]!
+  const problem = timeoutProblem(timeoutPolicy(send.options?.timeout))
+  if (problem !== undefined) throw badPacket(sink, send, { detail: problem, path: "", reason: "InvalidValue" })
   const refusal = sink.encode ? undefined : node.input.check(send.arg)
   if (refusal !== undefined) throw badPacket(sink, send, refusal)
   const encoded = sink.encode ? spec.codec.encodeUpdate(send) : undefined
@@ -158,7 +161,7 @@ const badPacket = (
     reason: refusal.reason,
     node: sink.from,
     path: refusal.path,
-    detail: `the argument of a Send to "${send.node}" is invalid: ${refusal.detail}`
+    detail: `a Send to "${send.node}" is invalid: ${refusal.detail}`
   })
 
 const total = (body: () => void): OutputError | undefined => {

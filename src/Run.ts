@@ -97,6 +97,8 @@ export class Run {
   loadedSeq = 0
   /** Set when the run must not go on. */
   cancelled: Cause.Cause<unknown> | undefined = undefined
+  /** Of a run inside a task: told that one of its own tasks made progress. */
+  onProgress: (() => void) | undefined = undefined
   persistence: Persistence | undefined = undefined
   journal: Journal | undefined = undefined
   private buffer: Array<GraphEvent> = []

@@ -46,6 +46,15 @@ export interface Target {
   readonly onOpen?: ((run: Run) => void) | undefined
 }
 
+/** A run's options over its graph's: what is `undefined` says nothing, and metadata is merged key by key. */
+export const merge = <O extends Options>(defaults: Options, options: O | undefined): O => {
+  const merged = Object.fromEntries([...saidIn(defaults), ...saidIn(options ?? {})])
+  const both = defaults.metadata !== undefined && options?.metadata !== undefined
+  return (both ? { ...merged, metadata: { ...defaults.metadata, ...options.metadata } } : merged) as O
+}
+
+const saidIn = (options: Options) => Object.entries(options).filter(([, value]) => value !== undefined)
+
 const DEFAULT_RECURSION_LIMIT = 25
 const DEFAULT_BUFFER = 256
 

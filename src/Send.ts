@@ -1,12 +1,13 @@
 /** Packets that run a node with an input of their own: the map step of a map-reduce. */
-import type * as Duration from "effect/Duration"
+import { timeoutPolicy } from "./internal/timeout.js"
+import type { NodeTimeout } from "./Topology.js"
 
 const TypeId: unique symbol = Symbol.for("effect-pregel/Send")
 
 /** Options of one `Send`. */
 export interface SendOptions {
-  /** Replaces the target node's run timeout. */
-  readonly timeout?: Duration.DurationInput | undefined
+  /** Replaces the target node's time limits. */
+  readonly timeout?: NodeTimeout | undefined
   /** Names this instance: tells stateful subgraphs of parallel sends apart. Unique among the sends of a step. */
   readonly key?: string | undefined
 }
@@ -45,7 +46,11 @@ export const make = <const Node extends string, const Arg>(
   node: Node,
   arg: Arg,
   options?: SendOptions
-): Send<Node, Arg> => new SendImpl(node, arg, options) as Send<Node, Arg>
+): Send<Node, Arg> => new SendImpl(node, arg, options && plain(options)) as Send<Node, Arg>
+
+/** Options as they are saved. */
+const plain = (options: SendOptions): SendOptions =>
+  options.timeout === undefined ? options : { ...options, timeout: timeoutPolicy(options.timeout) ?? {} }
 
 /** Tells whether a value is a `Send`. */
 export const isSend = (value: unknown): value is Send => value instanceof SendImpl

@@ -99,6 +99,7 @@ export class Step {
       }
     }
     task.open = false
+    this.run.onProgress?.()
     this.classify(task, exit)
     task.unsaved = true
     this.news = true

@@ -95,6 +95,8 @@ export interface Frame {
   readonly cache: () => Context.Tag.Service<NodeCache> | undefined
   readonly emit: (value: unknown) => Effect.Effect<void>
   readonly heartbeat: () => void
+  /** Tells of anything else that the task does. */
+  readonly progress: () => void
   /** The run the task belongs to; a nested run inherits from it. */
   readonly run: unknown
 }

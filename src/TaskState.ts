@@ -66,8 +66,8 @@ export class TaskState implements TaskWrites, Frame, Scope {
   body: unknown = undefined
   saved: SavedCalls | undefined = undefined
   failures: Array<SavedCall> = []
-  /** Restarts the idle timeout, if there is one. */
-  onProgress: (() => void) | undefined = undefined
+  /** Restarts the idle timeout, if there is one; some count heartbeats alone. */
+  onProgress: ((heartbeat: boolean) => void) | undefined = undefined
 
   constructor(
     readonly run: Run,
@@ -130,7 +130,7 @@ export class TaskState implements TaskWrites, Frame, Scope {
     if (!this.open) return Effect.void
     this.saved ??= new SavedCalls([])
     this.saved.remember(call)
-    this.heartbeat()
+    this.progress()
     const { persistence } = this.run
     return persistence === undefined ? Effect.void : persistence.putNow([this.callRow(call)])
   }
@@ -152,12 +152,18 @@ export class TaskState implements TaskWrites, Frame, Scope {
   }
 
   emit(value: unknown): Effect.Effect<void> {
-    this.heartbeat()
+    this.progress()
     return this.run.emitCustom(this, value)
   }
 
   heartbeat(): void {
-    this.onProgress?.()
+    this.onProgress?.(true)
+    this.run.onProgress?.()
+  }
+
+  progress(): void {
+    this.onProgress?.(false)
+    this.run.onProgress?.()
   }
 }
 

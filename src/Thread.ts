@@ -205,7 +205,7 @@ class ThreadImpl {
 
   private start(call: Call, options: AnyOptions, sink?: Parameters<typeof Runs.start>[3]) {
     const target = { call, thread: this.id, at: this.checkpoint }
-    const merged = { ...this.defaults, ...options }
+    const merged = Runs.merge(this.defaults, options)
     return Effect.flatMap(Checkpointer, (checkpointer) =>
       Busy.exclusive(checkpointer, this.id, options.multitask ?? "reject", (holder, base) => {
         const onOpen = (run: Run) => {

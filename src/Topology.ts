@@ -47,6 +47,9 @@ export interface TimeoutPolicy {
   readonly refreshOn?: "auto" | "heartbeat" | undefined
 }
 
+/** Time limits as nodes and sends take them: a bare duration limits the whole attempt. */
+export type NodeTimeout = Duration.DurationInput | TimeoutPolicy
+
 /** When a failed attempt is repeated. */
 export interface RetryPolicy<out R = any> {
   readonly schedule: Schedule.Schedule<unknown, any, R>
