@@ -12,7 +12,6 @@ import * as ParseResult from "effect/ParseResult"
 import type * as Runtime from "effect/Runtime"
 import * as Stream from "effect/Stream"
 import { finish } from "./Attempt.js"
-import type { TaskResult } from "./Checkpoint.js"
 import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
 import { type Command, make as command, END, isCommand } from "./Command.js"
 import type { CommandInput, Nodes, Outcome, RunOptions, StreamOptions, WithoutPause } from "./CompiledGraph.js"
@@ -22,7 +21,8 @@ import type * as GraphEvent from "./GraphEvent.js"
 import * as Interrupt from "./Interrupt.js"
 import * as Busy from "./internal/busy.js"
 import { type Answer, applySaved, type Call, open, plan, type Request } from "./Load.js"
-import type { Run } from "./Run.js"
+import type { Outcome as LoopOutcome } from "./Loop.js"
+import type { Run, Sink } from "./Run.js"
 import * as Runs from "./Runs.js"
 import * as Snapshot from "./Snapshot.js"
 import { TaskState } from "./TaskState.js"
@@ -66,7 +66,8 @@ export interface Thread<
   out E,
   out R,
   out Full = State,
-  in out FullUpdate = Update
+  in out FullUpdate = Update,
+  out Host = Checkpointer
 > {
   readonly id: string
 
@@ -121,7 +122,7 @@ export interface Thread<
   readonly state: Effect.Effect<
     Snapshot.StateSnapshot<Full>,
     Errors.StorageError | Errors.GraphMismatch | Errors.UnknownCheckpoint,
-    Checkpointer
+    Host
   >
 
   /** Checkpoints, newest first, of all branches. */
@@ -130,7 +131,7 @@ export interface Thread<
   ) => Stream.Stream<
     Snapshot.StateSnapshot<Full>,
     Errors.StorageError | Errors.GraphMismatch | Errors.UnknownCheckpoint,
-    Checkpointer
+    Host
   >
 
   /** Writes to the state as if a node had returned the update; yields the new checkpoint's id. */
@@ -140,13 +141,13 @@ export interface Thread<
   ) => Effect.Effect<string, Failures<E> | Errors.AmbiguousUpdate, R>
 
   /** The same thread at one of its checkpoints. */
-  readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate>
+  readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate, Host>
 
   /** Stops the thread's runs in this process: they fail with `RunCancelled`. Yields how many there were. */
-  readonly cancel: Effect.Effect<number, never, Checkpointer>
+  readonly cancel: Effect.Effect<number, never, Host>
 
   /** Removes everything saved of the thread. */
-  readonly delete: Effect.Effect<void, Errors.CheckpointerError, Checkpointer>
+  readonly delete: Effect.Effect<void, Errors.CheckpointerError, Host>
 }
 
 /** Answers by interrupt id. Every id has a colon, which no option's name has: the two can't be confused. */
@@ -174,7 +175,8 @@ class Typed {
   ) {}
 }
 
-const encodeAnswer = (resume: Answer | undefined): Either.Either<Answer | undefined, InvalidAnswer> => {
+/** Encodes an answer with its interrupt's schema. @internal */
+export const encodeAnswer = (resume: Answer | undefined): Either.Either<Answer | undefined, InvalidAnswer> => {
   if (resume === undefined || resume._tag !== "Named" || !(resume.value instanceof Typed)) return Either.right(resume)
   const { interrupt, value } = resume.value
   const encoded = ParseResult.encodeUnknownEither(interrupt.answer)(value)
@@ -192,7 +194,7 @@ const encodeAnswer = (resume: Answer | undefined): Either.Either<Answer | undefi
 // implementation
 // ---------------------------------------------------------------------------------------------------------------------
 
-type AnyThread = Thread<any, any, any, any, any, any, any, any>
+type AnyThread = Thread<any, any, any, any, any, any, any, any, any>
 type AnyOptions = Runs.StreamOptions & ResumeOptions<string, any>
 
 class ThreadImpl {
@@ -203,7 +205,7 @@ class ThreadImpl {
     readonly checkpoint: string | undefined
   ) {}
 
-  private start(call: Call, options: AnyOptions, sink?: Parameters<typeof Runs.start>[3]) {
+  start(call: Call, options: AnyOptions, sink?: Sink) {
     const target = { call, thread: this.id, at: this.checkpoint }
     const merged = Runs.merge(this.defaults, options)
     return Effect.flatMap(Checkpointer, (checkpointer) =>
@@ -226,7 +228,7 @@ class ThreadImpl {
   readonly stream = (input: any, options: AnyOptions = {}) =>
     Runs.streamOf(options, (sink) => this.start(callOf(input), options, sink))
 
-  private go(resume: Answer | undefined, options: AnyOptions, sink?: Parameters<typeof Runs.start>[3]) {
+  private go(resume: Answer | undefined, options: AnyOptions, sink?: Sink) {
     return Effect.flatMap(encodeAnswer(resume), (answer) =>
       this.start({ _tag: "Resume", answer, command: commandOf(options) }, options, sink)
     )
@@ -265,9 +267,9 @@ class ThreadImpl {
       if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
       const isHead = loaded.head === loaded.checkpoint.seq
       const request = this.request(checkpointer, this.checkpoint)
-      if (isHead) return Snapshot.make(request, loaded, [], this.checkpoint === undefined)
-      return Effect.flatMap(childOf(checkpointer, this.id, loaded), (results) =>
-        Snapshot.make(request, loaded, results, false)
+      if (isHead) return Snapshot.make(request, loaded, undefined, this.checkpoint === undefined)
+      return Effect.flatMap(childOf(checkpointer, this.id, loaded), (child) =>
+        Snapshot.make(request, loaded, child, false)
       )
     })
   )
@@ -276,12 +278,12 @@ class ThreadImpl {
     Stream.unwrap(
       Effect.map(Checkpointer, (checkpointer) => {
         const request = this.request(checkpointer, undefined)
-        const results = new Map<number, ReadonlyArray<TaskResult>>()
+        const children = new Map<number, Snapshot.Results>()
         return checkpointer.list({ thread: this.id, namespace: "" }, options).pipe(
           Stream.mapEffect((loaded) => {
-            const { parent, results: own, seq } = loaded.checkpoint
-            if (parent !== undefined && own.length > 0) results.set(parent.seq, own)
-            return Snapshot.make(request, loaded, results.get(seq) ?? [], false)
+            const { parent, results, seq } = loaded.checkpoint
+            if (parent !== undefined && results.length > 0) children.set(parent.seq, loaded.checkpoint)
+            return Snapshot.make(request, loaded, children.get(seq), false)
           })
         )
       })
@@ -355,7 +357,8 @@ const OPTION_KEYS = new Set([
   "goto"
 ])
 
-const resumeArguments = (first: any, second: any, third: any): readonly [Answer | undefined, AnyOptions] => {
+/** Tells the forms of `resume` apart. @internal */
+export const resumeArguments = (first: any, second: any, third: any): readonly [Answer | undefined, AnyOptions] => {
   if (first === undefined) return [undefined, second ?? {}]
   if (Interrupt.isInterrupt(first)) return [answerTo(first, second as never), third ?? {}]
   return isOptions(first) ? [undefined, { ...first, ...second }] : [answers(first), second ?? {}]
@@ -367,7 +370,7 @@ const childOf = (checkpointer: Context.Tag.Service<Checkpointer>, thread: string
     Stream.takeWhile((one) => one.checkpoint.seq > loaded.checkpoint.seq),
     Stream.filter((one) => one.checkpoint.parent?.seq === loaded.checkpoint.seq && one.checkpoint.results.length > 0),
     Stream.runLast,
-    Effect.map(Option.match({ onNone: () => [], onSome: (one) => one.checkpoint.results }))
+    Effect.map(Option.match({ onNone: () => undefined, onSome: (one) => one.checkpoint }))
   )
 
 /** The node that an update counts as (`semantics.md` 7.3). */
@@ -388,6 +391,16 @@ const nodeOf = (
     ? Either.left(new UnknownNode({ node: name ?? ran[0]!, from: "update", reason: "NotInGraph" }))
     : Either.right(topology.nodes[id]!)
 }
+
+/** Starts a run of a thread from a call as data, for hosts. @internal */
+export const start = (
+  topology: Topology,
+  options: Runs.Options & { readonly multitask?: Multitask | undefined },
+  id: string,
+  at: string | undefined,
+  call: Call,
+  sink?: Sink
+): Effect.Effect<LoopOutcome, unknown, any> => new ThreadImpl(topology, {}, id, at).start(call, options, sink)
 
 /** A handle on a thread of a graph. */
 export const make = (topology: Topology, defaults: Runs.Options, id: string): AnyThread =>

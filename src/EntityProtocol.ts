@@ -1,0 +1,151 @@
+/**
+ * The messages between a thread's callers and the runner that hosts it: JSON, with typed failures.
+ */
+import * as ClusterSchema from "@effect/cluster/ClusterSchema"
+import * as DeliverAt from "@effect/cluster/DeliverAt"
+import * as Entity from "@effect/cluster/Entity"
+import * as Rpc from "@effect/rpc/Rpc"
+import * as DateTime from "effect/DateTime"
+import * as PrimaryKey from "effect/PrimaryKey"
+import * as Schema from "effect/Schema"
+import * as Errors from "./GraphError.js"
+
+/** Failures of runs that cross to the caller as they are. */
+export const RunFailure = Schema.Union(
+  Errors.InvalidUpdate,
+  Errors.EmptyInput,
+  Errors.GraphRecursion,
+  Errors.GraphDrained,
+  Errors.JoinUnsatisfied,
+  Errors.UnknownNode,
+  Errors.NodeCancelled,
+  Errors.TaskTimeout,
+  Errors.ActivityMismatch,
+  Errors.CheckpointerError,
+  Errors.CheckpointDecodeError,
+  Errors.ThreadConflict,
+  Errors.ThreadBusy,
+  Errors.RunCancelled,
+  Errors.GraphMismatch,
+  Errors.UnknownCheckpoint,
+  Errors.AmbiguousResume,
+  Errors.AmbiguousUpdate,
+  Errors.UnknownInterrupt,
+  Errors.InvalidAnswer
+)
+
+/** Options of a run that make sense on another machine. */
+export const RunOptions = Schema.Struct({
+  recursionLimit: Schema.optional(Schema.Number),
+  concurrency: Schema.optional(Schema.Union(Schema.Number, Schema.Literal("unbounded"))),
+  durability: Schema.optional(Schema.Literal("sync", "async", "exit")),
+  interruptBefore: Schema.optional(Schema.Union(Schema.Literal("*"), Schema.Array(Schema.String))),
+  interruptAfter: Schema.optional(Schema.Union(Schema.Literal("*"), Schema.Array(Schema.String))),
+  metadata: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+})
+
+/** How a run ended; the state as its channels encode it. */
+export const Outcome = Schema.Union(
+  Schema.Struct({ _tag: Schema.Literal("Completed"), state: Schema.Unknown }),
+  Schema.Struct({
+    _tag: Schema.Literal("Paused"),
+    state: Schema.Unknown,
+    interrupts: Schema.Array(Errors.PendingInterrupt),
+    next: Schema.Array(Schema.String)
+  })
+)
+export type Outcome = typeof Outcome.Type
+
+const Answer = Schema.Union(
+  Schema.Struct({ _tag: Schema.Literal("Bare"), value: Schema.Unknown }),
+  Schema.Struct({ _tag: Schema.Literal("Named"), name: Schema.String, value: Schema.Unknown }),
+  Schema.Struct({ _tag: Schema.Literal("ById"), values: Schema.Record({ key: Schema.String, value: Schema.Unknown }) })
+)
+
+const Command = Schema.Struct({ update: Schema.Unknown, goto: Schema.Array(Schema.String) })
+
+/** What a call brings. */
+export const Input = Schema.Union(
+  Schema.Struct({ _tag: Schema.Literal("Input"), value: Schema.Unknown }),
+  Schema.Struct({ _tag: Schema.Literal("Command"), command: Command })
+)
+
+const runPayload = {
+  runId: Schema.String,
+  at: Schema.NullOr(Schema.String),
+  options: RunOptions
+}
+
+/** Wakes a sleeping thread when the time has come. */
+export class Wake extends Schema.Class<Wake>("effect-pregel/EntityProtocol/Wake")({
+  id: Schema.String,
+  until: Schema.Number
+}) {
+  [PrimaryKey.symbol]() {
+    return this.id
+  }
+  [DeliverAt.symbol]() {
+    return DateTime.unsafeMake(this.until)
+  }
+}
+
+/** Something a reader of a thread's events gets: an event, the end of a run, or where to start over from. */
+export const Notice = Schema.Union(
+  Schema.Struct({ _tag: Schema.Literal("Subscribed"), id: Schema.String }),
+  Schema.Struct({ _tag: Schema.Literal("State"), id: Schema.String, snapshot: Schema.Unknown }),
+  Schema.Struct({ _tag: Schema.Literal("Event"), id: Schema.String, runId: Schema.String, event: Schema.Unknown }),
+  Schema.Struct({ _tag: Schema.Literal("Ended"), id: Schema.String, runId: Schema.String })
+)
+export type Notice = typeof Notice.Type
+
+/** The messages of a graph's threads. `Failure` is the schema of what its runs may fail with. */
+export const make = <E>(name: string, Failure: Schema.Schema<E, any>) =>
+  Entity.make(`pregel/${name}`, [
+    Rpc.make("invoke", {
+      payload: { ...runPayload, input: Input },
+      primaryKey: ({ runId }) => runId,
+      success: Outcome,
+      error: Failure
+    }).annotate(ClusterSchema.Persisted, true),
+    Rpc.make("resume", {
+      payload: { ...runPayload, answer: Schema.NullOr(Answer), command: Schema.NullOr(Command) },
+      primaryKey: ({ runId }) => runId,
+      success: Outcome,
+      error: Failure
+    }).annotate(ClusterSchema.Persisted, true),
+    Rpc.make("update", {
+      payload: {
+        runId: Schema.String,
+        at: Schema.NullOr(Schema.String),
+        update: Schema.Unknown,
+        as: Schema.NullOr(Schema.String)
+      },
+      primaryKey: ({ runId }) => runId,
+      success: Schema.String,
+      error: Failure
+    }).annotate(ClusterSchema.Persisted, true),
+    Rpc.make("wake", { payload: Wake, success: Schema.Void, error: Failure }).annotate(ClusterSchema.Persisted, true),
+    Rpc.make("state", {
+      payload: { at: Schema.NullOr(Schema.String) },
+      success: Schema.Unknown,
+      error: Failure
+    }),
+    Rpc.make("history", {
+      payload: {
+        before: Schema.optional(Schema.String),
+        limit: Schema.optional(Schema.Number),
+        filter: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+      },
+      success: Schema.Unknown,
+      error: Failure,
+      stream: true
+    }),
+    Rpc.make("cancel", { success: Schema.Number, error: Failure }),
+    Rpc.make("delete", { success: Schema.Void, error: Failure }),
+    Rpc.make("events", {
+      payload: { after: Schema.NullOr(Schema.String) },
+      success: Notice,
+      error: Failure,
+      stream: true
+    })
+  ])
