@@ -71,6 +71,9 @@ export interface Checkpoint extends Header {
   readonly channels: ReadonlyArray<ChannelEntry>
 }
 
+/** Metadata key of the schema versions of a checkpoint's channels, where they are not the first. */
+export const CHANNEL_VERSIONS = "channel_versions"
+
 /** Reserved channels of pending writes. */
 export const RESULT = "__writes__"
 export const INTERRUPT = "__interrupt__"

@@ -21,6 +21,8 @@ export interface Append {
   readonly data: string
   /** A row that must exist, because the new one builds on it. */
   readonly requires: number | undefined
+  /** An earlier row of the same call: if that one is refused, so is this one, whatever the head is. */
+  readonly follows: Append | undefined
   readonly writes: ReadonlyArray<EncodedWrite>
   readonly created: number
   /** What becomes of the thread, where that changes. */

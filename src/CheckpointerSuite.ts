@@ -1,17 +1,32 @@
 /**
- * The conformance suite of savers.
+ * The conformance suite of savers: every promise that the engine relies on, as cases that any test runner can run.
  */
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
+import type * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Runtime from "effect/Runtime"
 import * as Stream from "effect/Stream"
-import { Checkpointer, type Lineage } from "./Checkpointer.js"
-import { type About, advance, comparable, type Node, type Step } from "./internal/model.js"
+import { Checkpointer } from "./Checkpointer.js"
+import type { About, Step } from "./internal/model.js"
+import { type Case, type Saver, same, sameCheckpoint, sorted, Writer, type Written } from "./internal/suite.js"
+import { branchCases } from "./internal/suiteBranches.js"
+import { checkpointCases } from "./internal/suiteCheckpoints.js"
+import { listCases } from "./internal/suiteLists.js"
+import { writeCases } from "./internal/suiteWrites.js"
+
+export type { Case } from "./internal/suite.js"
 
 const channel = FastCheck.constantFrom("a", "b", "c", "1", "__proto__")
 const list = FastCheck.constantFrom("log", "notes")
-const value = FastCheck.oneof(FastCheck.jsonValue({ maxDepth: 2 }), FastCheck.constant(undefined), FastCheck.string())
-const item = FastCheck.jsonValue({ maxDepth: 1 })
+// Some values are long, so that not every row is written whole.
+const json = (maxDepth: number) => FastCheck.jsonValue({ maxDepth }).map((one) => JSON.parse(JSON.stringify(one)))
+const value = FastCheck.oneof(
+  json(2),
+  FastCheck.constant(undefined),
+  FastCheck.integer({ min: 40, max: 80 }).map((length) => "v".repeat(length))
+)
+const item = json(1)
 
 const step: FastCheck.Arbitrary<Step> = FastCheck.oneof(
   { weight: 4, arbitrary: FastCheck.record({ set: channel, value }) },
@@ -56,6 +71,10 @@ const move = FastCheck.record({
     { weight: 1, arbitrary: FastCheck.integer({ min: 2, max: 5 }) }
   ),
   reload: FastCheck.boolean(),
+  prune: FastCheck.oneof(
+    { weight: 20, arbitrary: FastCheck.constant(undefined) },
+    { weight: 1, arbitrary: FastCheck.integer({ min: 1, max: 4 }) }
+  ),
   // Distinct channels: a step changes each once.
   steps: FastCheck.uniqueArray(step, { maxLength: 4, selector: (one) => Object.values(one)[0] }),
   about
@@ -63,49 +82,107 @@ const move = FastCheck.record({
 
 type Move = typeof move extends FastCheck.Arbitrary<infer A> ? A : never
 
-let threads = 0
-
 /** Replays the moves on a fresh thread and compares every checkpoint that was ever written. */
-export const followsModel = (moves: ReadonlyArray<Move>, same: (a: unknown, b: unknown) => void) =>
-  Effect.gen(function* () {
-    const saver = yield* Checkpointer
-    const address = { thread: `model-${++threads}`, namespace: "" }
-    const nodes: Array<Node> = []
-    const lineages = new Map<number, Lineage>()
-    let head = 0
-    for (const { about, back, gap, reload, root, steps } of moves) {
-      const parent = root ? undefined : nodes[Math.max(0, nodes.length - 1 - back)]
-      const seq = head + gap
-      const { commit, node } = advance(address, parent, head, seq, steps, about)
-      let lineage = parent && lineages.get(parent.checkpoint.seq)
-      if (reload && parent !== undefined) lineage = (yield* saver.load(address, parent.checkpoint.id))?.lineage
-      lineages.set(seq, yield* saver.commit({ ...commit, lineage }))
-      nodes.push(node)
-      head = seq
+const followModel = Effect.fnUntraced(function* (moves: ReadonlyArray<Move>, saver: Saver, thread: string) {
+  const writer = new Writer(saver, thread)
+  const written: Array<Written> = []
+  let kept: ReadonlyArray<Written> = []
+  for (const { about, back, gap, prune, reload, root, steps } of moves) {
+    let on = root ? undefined : kept[Math.max(0, kept.length - 1 - back)]
+    if (reload && on !== undefined) {
+      const loaded = yield* saver.load(writer.address, on.node.checkpoint.id)
+      sameCheckpoint(loaded, on.node)
+      on = { ...on, lineage: loaded!.lineage }
     }
-    for (const { checkpoint } of nodes) {
-      const loaded = yield* saver.load(address, checkpoint.id)
-      same(loaded && comparable(loaded.checkpoint), comparable(checkpoint))
+    const one = yield* writer.write(steps, { ...about, gap, on: on ?? null })
+    written.push(one)
+    kept = [...kept, one]
+    if (prune !== undefined) {
+      yield* saver.prune(thread, { keep: prune })
+      const parents = new Set(kept.map(({ node }) => node.checkpoint.parent?.seq))
+      const newest = kept.length - prune
+      kept = kept.filter(({ node }, i) => i >= newest || !parents.has(node.checkpoint.seq))
     }
-    const newest = yield* saver.load(address)
-    same(newest?.head, head || undefined)
-    same(newest?.checkpoint.id, nodes.at(-1)?.checkpoint.id)
-    const listed = yield* Stream.runCollect(saver.list(address))
-    same(
-      Array.from(listed, ({ checkpoint }) => comparable(checkpoint)),
-      nodes.map(({ checkpoint }) => comparable(checkpoint)).reverse()
-    )
-  })
-
-/** Property: whatever forks, gaps, resets and reloads happen, what is read is what was written. */
-export const modelProperty = (same: (a: unknown, b: unknown) => void, numRuns: number) =>
-  Effect.flatMap(Effect.runtime<Checkpointer>(), (runtime) =>
-    Effect.promise(() =>
-      FastCheck.assert(
-        FastCheck.asyncProperty(FastCheck.array(move, { maxLength: 60, size: "max" }), (moves) =>
-          Runtime.runPromise(runtime)(followsModel(moves, same))
-        ),
-        { numRuns }
-      )
-    )
+  }
+  for (const { node } of written) {
+    const isKept = kept.some((one) => one.node === node)
+    const loaded = yield* saver.load(writer.address, node.checkpoint.id)
+    if (isKept) sameCheckpoint(loaded, node)
+    else same(loaded, undefined, "a pruned checkpoint")
+  }
+  const newest = yield* saver.load(writer.address)
+  same(newest?.head, writer.head || undefined, "the head")
+  same(newest?.checkpoint.id, kept.at(-1)?.node.checkpoint.id, "the newest id")
+  const listed = yield* Stream.runCollect(saver.list(writer.address))
+  same(
+    Array.from(listed, ({ checkpoint }) => sorted(checkpoint)),
+    kept.map(({ node }) => sorted(node.checkpoint)).reverse(),
+    "the list"
   )
+})
+
+const modelCase = (numRuns: number): Case => ({
+  name: "agrees with a plain model over random forks, gaps, resets, reloads and prunes",
+  run: (saver, thread) => {
+    let run = 0
+    return Effect.flatMap(Effect.runtime(), (runtime) =>
+      Effect.tryPromise({
+        try: () =>
+          FastCheck.assert(
+            FastCheck.asyncProperty(FastCheck.array(move, { maxLength: 60, size: "max" }), (moves) =>
+              Runtime.runPromise(runtime)(followModel(moves, saver, `${thread}-${run++}`))
+            ),
+            { numRuns }
+          ),
+        catch: (cause) => cause
+      })
+    )
+  }
+})
+
+/** How thorough the suite is, and what runs it. */
+export interface Options {
+  /** Random histories that are compared with the model; 30 by default. */
+  readonly numRuns?: number | undefined
+  /** Milliseconds for one case; 60,000 by default. */
+  readonly timeout?: number | undefined
+  /** A test runner's functions; the global ones by default. */
+  readonly runner?: Runner | undefined
+}
+
+/** The functions of a test runner that the suite needs; Vitest and Jest have them. */
+export interface Runner {
+  readonly describe: (name: string, body: () => void) => unknown
+  readonly it: (name: string, body: () => Promise<void>, timeout: number) => unknown
+  readonly afterAll: (body: () => Promise<void>) => unknown
+}
+
+/** Every case of the suite, to run them some other way. */
+export const cases = (options: Options = {}): ReadonlyArray<Case> => [
+  ...checkpointCases,
+  ...writeCases,
+  ...listCases,
+  ...branchCases,
+  modelCase(options.numRuns ?? 30)
+]
+
+/** Declares a group of tests that hold a saver to its contract. The layer is built once; it may hold other threads. */
+export const checkpointerSuite = <E>(
+  name: string,
+  layer: Layer.Layer<Checkpointer, E>,
+  options: Options = {}
+): void => {
+  const { describe, it, afterAll } = options.runner ?? (globalThis as unknown as Runner)
+  describe(name, () => {
+    const runtime = ManagedRuntime.make(layer)
+    const id = `suite-${Math.random().toString(36).slice(2)}`
+    cases(options).forEach((one, i) => {
+      it(
+        one.name,
+        () => runtime.runPromise(Effect.flatMap(Checkpointer, (saver) => one.run(saver, `${id}-${i}`))),
+        options.timeout ?? 60_000
+      )
+    })
+    afterAll(() => runtime.dispose())
+  })
+}

@@ -8,6 +8,7 @@ import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Schedule from "effect/Schedule"
@@ -35,14 +36,18 @@ export const runOn =
   (text, params) =>
     Effect.map(connection.executeRaw(text, params), toResult)
 
-const makeDb = (sql: SqlClient.SqlClient, begin: string): Db => {
+const makeDb = (
+  sql: SqlClient.SqlClient,
+  begin: string,
+  guarded: <A, E>(use: Effect.Effect<A, E>) => Effect.Effect<A, E>
+): Db => {
   const joined = Effect.map(
     Effect.serviceOption(SqlClient.TransactionConnection),
     Option.map(([connection]) => ({ run: runOn(connection) }))
   )
 
   const onOwn = <A>(use: (run: Run) => Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
-    Effect.scoped(Effect.flatMap(sql.reserve, (connection) => use(runOn(connection))))
+    guarded(Effect.scoped(Effect.flatMap(sql.reserve, (connection) => use(runOn(connection)))))
 
   /** Runs `body` between two statements; the third undoes it. */
   const around = <A>(
@@ -106,13 +111,15 @@ export const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* sql.onDialectOrElse({
     sqlite: () =>
       Effect.gen(function* () {
-        const db = makeDb(sql, "BEGIN IMMEDIATE")
+        const db = makeDb(sql, "BEGIN IMMEDIATE", identity)
         yield* checkTables(yield* guard("open", undefined, () => createTables(db)), TABLES)
         return makeEncoded(makeSqlite(db, guard, 0))
       }),
     pg: () =>
       Effect.gen(function* () {
-        const db = makeDb(sql, "BEGIN")
+        // An interruption waits for the statement. Interrupted itself, the client loses a connection that is being
+        // opened, and its request to cancel may hit the next statement on that connection, whoever's that is.
+        const db = makeDb(sql, "BEGIN", Effect.uninterruptible)
         yield* checkTables(yield* guard("open", undefined, () => Postgres.createTables(db)), Postgres.TABLES)
         return makeEncoded(Postgres.makePostgres(db, guard))
       }),

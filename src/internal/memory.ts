@@ -77,6 +77,15 @@ const saveWrites = (space: Space, seq: number, writes: ReadonlyArray<EncodedWrit
 
 const newestRow = (rows: ReadonlyArray<Row>): Row | undefined => rows.findLast((row) => row.data !== "")
 
+const appendInOrder = (rows: ReadonlyArray<Append>, appendOne: (row: Append) => boolean): ReadonlyArray<boolean> => {
+  const refused = new Set<Append>()
+  return rows.map((row) => {
+    const written = !(row.follows && refused.has(row.follows)) && appendOne(row)
+    if (!written) refused.add(row)
+    return written
+  })
+}
+
 /** A driver over plain maps. */
 export const makeMemory = (): Encoded => {
   const threads = new Map<string, Thread>()
@@ -189,7 +198,7 @@ export const makeMemory = (): Encoded => {
         }
         return found
       }),
-    append: (rows) => Effect.sync(() => rows.map(appendOne)),
+    append: (rows) => Effect.sync(() => appendInOrder(rows, appendOne)),
     putWrites: (address, seq, writes, fence) =>
       Effect.sync(() => {
         const space = spaceOf(address)

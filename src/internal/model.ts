@@ -104,9 +104,3 @@ export const advance = (
     }
   }
 }
-
-/** A checkpoint in a form that compares by value: channels sorted by name. */
-export const comparable = (checkpoint: Checkpoint): Checkpoint => ({
-  ...checkpoint,
-  channels: [...checkpoint.channels].sort((a, b) => (a.name < b.name ? -1 : 1))
-})

@@ -6,7 +6,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type { PendingWrite, ThreadStatus } from "../Checkpoint.js"
 import type { Append, Encoded, EncodedRow, EncodedThreadInfo, EncodedWrite, Rewrite } from "../CheckpointDriver.js"
-import { type Db, type Guard, makeGraphTable, type Result, type Run } from "./sql.js"
+import { appendInOrder, type Db, type Guard, makeGraphTable, type Result, type Run } from "./sql.js"
 
 /** Version of the tables. */
 export const TABLES = 1
@@ -221,7 +221,7 @@ const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites"
       const [row] = rows
       if (row === undefined) return Effect.succeed([])
       if (rows.length === 1) return Effect.map(appendOne(db.run, row, again), (written) => [written])
-      return db.transaction((run) => Effect.forEach(rows, (row) => appendOne(run, row, again)))
+      return db.transaction((run) => appendInOrder(rows, (row) => appendOne(run, row, again)))
     }),
   rewrite: (change) => guard("rewrite", change.address.thread, () => db.transaction((run) => rewriteRows(run, change))),
   putWrites: ({ namespace, thread }, seq, writes, fence) =>

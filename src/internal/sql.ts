@@ -4,7 +4,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { Encoded } from "../CheckpointDriver.js"
+import type { Append, Encoded } from "../CheckpointDriver.js"
 import { CheckpointerError } from "../GraphError.js"
 
 /** A statement's rows, and how many rows it changed. */
@@ -114,4 +114,19 @@ export const makeGraphTable = (
         row === undefined ? undefined : { value: { name: row.name, fingerprint: row.fingerprint }, lasts: !joins }
       )
     )
+})
+
+/** Appends rows one after the other inside a transaction; what follows a refused row is refused. */
+export const appendInOrder = Effect.fnUntraced(function* (
+  rows: ReadonlyArray<Append>,
+  appendOne: (row: Append) => Effect.Effect<boolean, SqlError>
+) {
+  const refused = new Set<Append>()
+  const written: Array<boolean> = []
+  for (const row of rows) {
+    const isWritten = !(row.follows && refused.has(row.follows)) && (yield* appendOne(row))
+    if (!isWritten) refused.add(row)
+    written.push(isWritten)
+  }
+  return written
 })

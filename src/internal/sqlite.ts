@@ -16,7 +16,7 @@ import type {
   RawRow,
   Rewrite
 } from "../CheckpointDriver.js"
-import { type Db, type Guard, makeGraphTable, type Run } from "./sql.js"
+import { appendInOrder, type Db, type Guard, makeGraphTable, type Run } from "./sql.js"
 
 /** Rows a namespace can hold. */
 export const MAX_SEQ = 2 ** 26
@@ -220,13 +220,7 @@ const makeWriting = (
   }
 
   const appendAll = (rows: ReadonlyArray<Append>) =>
-    db.transaction(
-      Effect.fnUntraced(function* (run) {
-        const written: Array<boolean> = []
-        for (const row of rows) written.push(yield* appendOne(run, row))
-        return written
-      })
-    )
+    db.transaction((run) => appendInOrder(rows, (row) => appendOne(run, row)))
 
   return {
     append: (rows) =>

@@ -4,7 +4,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { ERROR, type GraphIdentity, INTERRUPT, type PendingWrite } from "../Checkpoint.js"
-import type { Encoded, EncodedWrite } from "../CheckpointDriver.js"
+import type { Append, Encoded, EncodedWrite } from "../CheckpointDriver.js"
 import type { Checkpointer, Commit, Lineage, Staged } from "../Checkpointer.js"
 import { type CheckpointerError, ThreadConflict } from "../GraphError.js"
 import { addressProblem, encodeAddress, invalid, nameProblem } from "./address.js"
@@ -65,6 +65,19 @@ export const makeGraphs = (encoded: Encoded) => {
 
 export type Graphs = ReturnType<typeof makeGraphs>
 
+/** Rows of a batch, each tied to the one before it on the same branch. */
+const chained = (staged: ReadonlyArray<Staged>): ReadonlyArray<Append> => {
+  const [only] = staged
+  if (staged.length === 1) return [only!.append]
+  const last = new Map<Lineage, Append>()
+  return staged.map(({ append, commit, lineage }) => {
+    const follows = commit.lineage && last.get(commit.lineage)
+    const row = follows === undefined ? append : { ...append, follows }
+    last.set(lineage, row)
+    return row
+  })
+}
+
 /** `stage`, `write`, `commit`, `putWrites` over a driver. */
 export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
   const problemOf = (commit: Commit): string | undefined => {
@@ -97,6 +110,7 @@ export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
         data: row.data,
         requires:
           commit.parent !== undefined && commit.parent.seq !== commit.expectedHead ? commit.parent.seq : undefined,
+        follows: undefined,
         writes: commit.writes?.map(encodeWrite(commit.seq)) ?? [],
         created: commit.created,
         thread:
@@ -117,7 +131,7 @@ export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
     })
 
   const write: Service["write"] = (staged) =>
-    Effect.flatMap(encoded.append(staged.map(({ append }) => append)), (written) => {
+    Effect.flatMap(encoded.append(chained(staged)), (written) => {
       const refused = written.indexOf(false)
       if (refused < 0) return Effect.void
       const { address, expectedHead } = staged[refused]!.commit
