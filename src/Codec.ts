@@ -26,17 +26,28 @@ export interface Encoded {
   readonly overwrite: boolean
 }
 
+/** Versions of channels by name, where they are not the first. */
+export type Versions = Readonly<Record<string, number>>
+
+/** The version of a channel among saved ones. */
+export const versionOf = (versions: Versions | undefined, name: string): number =>
+  versions !== undefined && Object.hasOwn(versions, name) ? versions[name]! : 1
+
 export interface Codec {
   /** Checks an update against the schema. */
   readonly check: (update: unknown) => Refusal | undefined
   /** Checks and encodes an update. */
   readonly encodeUpdate: (update: unknown) => Either.Either<Encoded, Refusal>
-  /** Reads an update back. */
-  readonly decodeUpdate: (json: unknown) => Either.Either<unknown, Refusal>
+  /** Reads an update back; one of an older version is migrated first, where updates have the form of values. */
+  readonly decodeUpdate: (json: unknown, version?: number, versions?: Versions) => Either.Either<unknown, Refusal>
   /** Encodes what a cell's `snapshot` gave. */
   readonly encodeState: (snapshot: unknown) => Either.Either<string | undefined, Refusal>
-  /** Reads a snapshot back, after migrations from the channel version it was saved with. */
-  readonly decodeState: (json: unknown, version?: number) => Either.Either<unknown, Refusal>
+  /** Reads a snapshot back, after migrations from the channel version it was saved with (1 by default). */
+  readonly decodeState: (json: unknown, version?: number, versions?: Versions) => Either.Either<unknown, Refusal>
+  /** Encodes a value as nodes see it. */
+  readonly encodeValue: (value: unknown) => Either.Either<string | undefined, Refusal>
+  /** Reads such a value back; one of an older version is migrated first. */
+  readonly decodeValue: (json: unknown, version?: number) => Either.Either<unknown, Refusal>
   /** True when the schema takes `undefined`, so that a key with `undefined` is a write and not an absence. */
   readonly takesUndefined: boolean
 }
@@ -101,6 +112,9 @@ const required = (text: string | undefined): string => {
   throw new NotJson("", "undefined is no JSON value")
 }
 
+/** A version that no migration is needed from. */
+const CURRENT = Number.POSITIVE_INFINITY
+
 const migrated = (definition: Channel.Definition, json: unknown, version: number): unknown => {
   let value = json
   for (const migration of definition.migrations ?? []) {
@@ -135,19 +149,26 @@ const makeValue = (definition: Channel.Definition): Codec => {
     if (replacement === Channel.MISSING) return { text: update.text(value), items: undefined, overwrite: false }
     return { text: `{"__overwrite__":${required(state.text(replacement))}}`, items: undefined, overwrite: true }
   }
+  const encode = (value: unknown) => attempt(() => state.text(value))
+  const decode = (json: unknown, version: number) => attempt(() => state.decode(migrated(definition, json, version)))
   return {
     check: (value) => {
       const replacement = reduces ? Channel.overwriteValue(value) : Channel.MISSING
       return replacement === Channel.MISSING ? update.check(value) : state.check(replacement)
     },
     encodeUpdate: (value) => attempt(() => encodeUpdate(value)),
-    decodeUpdate: (json) =>
+    decodeUpdate: (json, version = CURRENT) =>
       attempt(() => {
         const replacement = reduces ? Channel.overwriteValue(json) : Channel.MISSING
-        return replacement === Channel.MISSING ? update.decode(json) : Channel.overwrite(state.decode(replacement))
+        if (replacement !== Channel.MISSING) {
+          return Channel.overwrite(state.decode(migrated(definition, replacement, version)))
+        }
+        return update.decode(update === state ? migrated(definition, json, version) : json)
       }),
-    encodeState: (snapshot) => attempt(() => state.text(snapshot)),
-    decodeState: (json, version = 1) => attempt(() => state.decode(migrated(definition, json, version))),
+    encodeState: encode,
+    decodeState: (json, version = 1) => decode(json, version),
+    encodeValue: encode,
+    decodeValue: (json, version = CURRENT) => decode(json, version),
     takesUndefined: Schema.is(definition.updateSchema ?? definition.schema)(undefined)
   }
 }
@@ -174,10 +195,11 @@ const makeList = (definition: Channel.Definition): Codec => {
       return undefined
     },
     encodeUpdate: (value) => attempt(() => encodeUpdate(value)),
-    decodeUpdate: (json) =>
+    decodeUpdate: (json, version = CURRENT) =>
       attempt(() => {
         const replacement = definition.kind === "append" ? Channel.overwriteValue(json) : Channel.MISSING
-        return replacement === Channel.MISSING ? decodeItems(json) : Channel.overwrite(decodeItems(replacement))
+        const items = decodeItems(migrated(definition, replacement === Channel.MISSING ? json : replacement, version))
+        return replacement === Channel.MISSING ? items : Channel.overwrite(items)
       }),
     encodeState: (snapshot) =>
       attempt(() => {
@@ -187,11 +209,12 @@ const makeList = (definition: Channel.Definition): Codec => {
       }),
     decodeState: (json, version = 1) =>
       attempt(() => {
-        const value = migrated(definition, json, version)
-        if (!definition.unique) return decodeItems(value)
-        const [seen, items] = value as [ReadonlyArray<unknown>, unknown]
-        return [seen, decodeItems(items)]
+        if (!definition.unique) return decodeItems(migrated(definition, json, version))
+        const [seen, items] = json as [ReadonlyArray<unknown>, unknown]
+        return [seen, decodeItems(migrated(definition, items, version))]
       }),
+    encodeValue: (value) => attempt(() => `[${texts(value).join(",")}]`),
+    decodeValue: (json, version = CURRENT) => attempt(() => decodeItems(migrated(definition, json, version))),
     takesUndefined: false
   }
 }
@@ -215,8 +238,10 @@ const makeAfterFinish = (definition: Channel.Definition): Codec => {
 export const plain: Codec = {
   check: () => undefined,
   encodeUpdate: (value) => attempt(() => ({ text: stringify(value), items: undefined, overwrite: false })),
-  decodeUpdate: Either.right,
+  decodeUpdate: (json) => Either.right(json),
   encodeState: (snapshot) => attempt(() => stringify(snapshot)),
-  decodeState: Either.right,
+  decodeState: (json) => Either.right(json),
+  encodeValue: (value) => attempt(() => stringify(value)),
+  decodeValue: (json) => Either.right(json),
   takesUndefined: false
 }

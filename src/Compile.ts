@@ -9,11 +9,10 @@ import * as Channel from "./Channel.js"
 import { makeSpec } from "./Channels.js"
 import * as Codec from "./Codec.js"
 import { END, START } from "./Command.js"
+import { argumentCodec, inputCodec, joinCodec, type Names, sendsCodec } from "./EngineCodec.js"
 import { InvalidGraph } from "./GraphError.js"
 import { hash } from "./internal/hash.js"
 import { timeoutProblem } from "./internal/timeout.js"
-import { stringify } from "./internal/json.js"
-import { isSend, type Send, make as send } from "./Send.js"
 import type { Branch, ChannelSpec, Join, Node, NodePolicy, Topology } from "./Topology.js"
 
 /** A node as the builder collected it. */
@@ -82,7 +81,11 @@ export const problemsOf = (data: GraphData): ReadonlyArray<string> => {
     if (name === "" || name.startsWith("__") || name.startsWith("branch:") || name.startsWith("join:")) {
       problems.push(`channel "${name}": the name is reserved`)
     }
-    if (!Channel.isChannel(data.channels[name])) problems.push(`channel "${name}" is not a Channel`)
+    const channel = data.channels[name]
+    if (!Channel.isChannel(channel)) problems.push(`channel "${name}" is not a Channel`)
+    else if (channels.has(channel.definition.renamedFrom ?? "")) {
+      problems.push(`channel "${name}" is renamed from "${channel.definition.renamedFrom}", which the graph still has`)
+    }
   }
   for (const name of [...(data.input ?? []), ...(data.output ?? [])]) {
     if (!channels.has(name)) problems.push(`input or output names channel "${name}", which the graph does not have`)
@@ -95,6 +98,11 @@ export const problemsOf = (data: GraphData): ReadonlyArray<string> => {
     nodes.add(node.name)
   }
   for (const node of data.nodes) problems.push(...nodeProblems(node, nodes, channels))
+  for (const { name, renamedFrom } of data.nodes) {
+    if (renamedFrom !== undefined && nodes.has(renamedFrom)) {
+      problems.push(`node "${name}" is renamed from "${renamedFrom}", which the graph still has`)
+    }
+  }
   problems.push(...edgeProblems(data, nodes))
   return problems
 }
@@ -157,9 +165,10 @@ const deferredTrigger = Channel.lastValueAfterFinish(Schema.Null)
 const inputChannel = Channel.ephemeral(Schema.Unknown)
 const sendsChannel = Channel.topic(Schema.Unknown)
 
-interface Draft {
+interface Draft extends Names {
   readonly specs: Array<ChannelSpec & { readonly subscribers: Array<number> }>
   readonly ids: Map<string, number>
+  readonly renamed: Map<string, number>
 }
 
 const addChannel = (draft: Draft, name: string, channel: Channel.Any, codec: Codec.Codec, isState: boolean): number => {
@@ -167,100 +176,6 @@ const addChannel = (draft: Draft, name: string, channel: Channel.Any, codec: Cod
   draft.specs.push(makeSpec(id, name, channel, codec, isState))
   draft.ids.set(name, id)
   return id
-}
-
-/** The input record is saved as the updates it stands for. */
-const inputCodec = (draft: Draft): Codec.Codec => ({
-  ...Codec.plain,
-  encodeUpdate: (value) => recordText(draft, value, "encodeUpdate"),
-  encodeState: (value) => Either.map(recordText(draft, value, "encodeUpdate"), ({ text }) => text),
-  decodeState: (json) => decodeRecord(draft, json, "decodeUpdate")
-})
-
-/** A `Send`'s argument: the target's own schema, or a record in which channels' values have the channels' schemas. */
-const argumentCodec = (draft: Draft, schema: Schema.Schema<any, any> | undefined): Codec.Codec => {
-  if (schema !== undefined) return Codec.make(Channel.lastValue(schema))
-  return {
-    ...Codec.plain,
-    encodeUpdate: (value) =>
-      isPlainRecord(value) ? recordText(draft, value, "encodeState") : Codec.plain.encodeUpdate(value),
-    decodeUpdate: (json) => (isPlainRecord(json) ? decodeRecord(draft, json, "decodeState") : Either.right(json))
-  }
-}
-
-const isPlainRecord = (value: unknown): value is Record<string, unknown> => {
-  if (typeof value !== "object" || value === null) return false
-  const proto = Object.getPrototypeOf(value)
-  return proto === Object.prototype || proto === null
-}
-
-type EncodeBy = "encodeUpdate" | "encodeState"
-
-/** Encodes a record key by key with the codecs of the channels of those names; untracked channels are left out. */
-const recordText = (draft: Draft, value: unknown, by: EncodeBy): Either.Either<Codec.Encoded, Codec.Refusal> => {
-  const members: Array<string> = []
-  for (const [name, item] of Object.entries(value as Record<string, unknown>)) {
-    if (item === undefined) continue
-    const spec = draft.specs[draft.ids.get(name) ?? -1]
-    if (spec?.isState && !spec.tracked) continue
-    const encoded = encodeMember(spec?.isState ? spec.codec : Codec.plain, item, by)
-    if (Either.isLeft(encoded)) return Either.left({ ...encoded.left, path: joinPath(name, encoded.left.path) })
-    members.push(`${JSON.stringify(name)}:${encoded.right ?? "null"}`)
-  }
-  return Either.right({ text: `{${members.join(",")}}`, items: undefined, overwrite: false })
-}
-
-const joinPath = (name: string, rest: string) => (rest === "" ? name : `${name}.${rest}`)
-
-const encodeMember = (
-  codec: Codec.Codec,
-  item: unknown,
-  by: EncodeBy
-): Either.Either<string | undefined, Codec.Refusal> =>
-  by === "encodeState" ? codec.encodeState(item) : Either.map(codec.encodeUpdate(item), ({ text }) => text)
-
-const decodeRecord = (
-  draft: Draft,
-  json: unknown,
-  by: "decodeUpdate" | "decodeState"
-): Either.Either<Record<string, unknown>, Codec.Refusal> => {
-  const record: Record<string, unknown> = {}
-  for (const [name, item] of Object.entries(json as Record<string, unknown>)) {
-    const spec = draft.specs[draft.ids.get(name) ?? -1]
-    const decoded = (spec?.isState ? spec.codec : Codec.plain)[by](item)
-    if (Either.isLeft(decoded)) return Either.left({ ...decoded.left, path: joinPath(name, decoded.left.path) })
-    record[name] = decoded.right
-  }
-  return Either.right(record)
-}
-
-/** Packets name their target and carry their argument as its codec encodes it. */
-const sendsCodec = (argumentOf: (node: string) => Codec.Codec | undefined): Codec.Codec => {
-  const text = (packet: Send): Either.Either<string, Codec.Refusal> => {
-    const { options } = packet
-    return Either.flatMap((argumentOf(packet.node) ?? Codec.plain).encodeUpdate(packet.arg), ({ text }) => {
-      const rest = options === undefined ? "" : `,${stringify({ key: options.key, timeout: options.timeout })}`
-      return Either.right(`[${JSON.stringify(packet.node)},${text ?? "null"}${rest}]`)
-    })
-  }
-  const list = (packets: ReadonlyArray<Send>) =>
-    Either.map(Either.all(packets.map(text)), (texts) => `[${texts.join(",")}]`)
-  const decode = (json: unknown): Either.Either<Send, Codec.Refusal> => {
-    const [node, arg, options] = json as [string, unknown, Send["options"]?]
-    return Either.map((argumentOf(node) ?? Codec.plain).decodeUpdate(arg), (value) => send(node, value, options))
-  }
-  return {
-    ...Codec.plain,
-    encodeUpdate: (value) =>
-      Either.map(list(isSend(value) ? [value] : (value as ReadonlyArray<Send>)), (text) => ({
-        text,
-        items: undefined,
-        overwrite: false
-      })),
-    decodeUpdate: (json) => Either.all((json as ReadonlyArray<unknown>).map(decode)),
-    encodeState: (value) => list(value as ReadonlyArray<Send>),
-    decodeState: (json) => Either.all((json as ReadonlyArray<unknown>).map(decode))
-  }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -275,7 +190,7 @@ export const compile = (data: GraphData): Either.Either<Topology, InvalidGraph> 
 }
 
 const build = (data: GraphData): Topology => {
-  const draft: Draft = { specs: [], ids: new Map() }
+  const draft: Draft = { specs: [], ids: new Map(), renamed: new Map(), renamedNodes: renamedNodesOf(data) }
   const names = Object.keys(data.channels)
   for (const name of names) addChannel(draft, name, data.channels[name]!, Codec.make(data.channels[name]!), true)
   const state = names.map((_, id) => id)
@@ -284,7 +199,7 @@ const build = (data: GraphData): Topology => {
     draft,
     SENDS,
     sendsChannel,
-    sendsCodec((node) => argumentCodecs.get(node)),
+    sendsCodec(draft, (node) => argumentCodecs.get(node)),
     false
   )
   const start = addChannel(draft, INPUT, inputChannel, inputCodec(draft), false)
@@ -311,12 +226,16 @@ const build = (data: GraphData): Topology => {
   for (const { from, route, targets } of data.branches) {
     outgoing(from).branches.push({ name: from, route, targets })
   }
+  addFormerNames(data, draft)
   const nodes = makeNodes(data, draft, triggers, argumentCodecs, outgoing, start)
   return {
     identity: { name: data.name, fingerprint: fingerprintOf(data) },
     channels: draft.specs,
     channelIds: draft.ids,
-    renamed: renamedIds(data, draft),
+    renamed: draft.renamed,
+    renamedNodes: draft.renamedNodes,
+    versions: versionsOf(data),
+    caches: data.nodes.some(({ policy }) => policy.cache !== undefined),
     waitsFor,
     nodes,
     nodeIds: new Map(nodes.map(({ id, name }) => [name, id])),
@@ -348,7 +267,7 @@ const addJoins = (
   for (const { from, optional, to } of data.joins) {
     if (to === END) continue
     const channel = deferred.has(to) ? Channel.barrierAfterFinish(from) : Channel.barrier(from)
-    const id = addChannel(draft, joinName(from, to), channel, Codec.make(channel), false)
+    const id = addChannel(draft, joinName(from, to), channel, joinCodec(draft), false)
     triggers.get(to)!.push(id)
     for (const source of from) outgoing(source).joins.push(id)
     joins.push({ channel: id, sources: from, target: to, optional })
@@ -387,6 +306,7 @@ const makeNodes = (
       hidden: false,
       input: argumentCodecs.get(node.name)!,
       run: node.run,
+      renamedFrom: node.renamedFrom,
       targets: node.targets,
       policy: node.policy,
       errorHandler: node.onError === undefined ? undefined : data.nodes.length + 1 + handled.indexOf(node)
@@ -406,20 +326,54 @@ const makeNodes = (
   return nodes
 }
 
-const bare = { targets: undefined, policy: {}, errorHandler: undefined } as const
+const bare = { targets: undefined, policy: {}, errorHandler: undefined, renamedFrom: undefined } as const
 
 /** The entry node: its result is the run's input. */
 const passOn = (input: unknown) => Effect.succeed(input)
 
-const renamedIds = (data: GraphData, draft: Draft): ReadonlyMap<string, number> => {
-  const renamed = new Map<string, number>()
+const renamedNodesOf = (data: GraphData): ReadonlyMap<string, string> =>
+  new Map(data.nodes.flatMap(({ name, renamedFrom }) => (renamedFrom === undefined ? [] : [[renamedFrom, name]])))
+
+/** The names under which channels may be saved that were called otherwise, or belong to nodes that were. */
+const addFormerNames = (data: GraphData, draft: Draft): void => {
+  const former = new Map(data.nodes.map(({ name, renamedFrom }) => [name, renamedFrom]))
+  const add = (before: string, now: string) => {
+    if (before !== now) draft.renamed.set(before, draft.ids.get(now)!)
+  }
   for (const [name, { definition }] of Object.entries(data.channels)) {
-    if (definition.renamedFrom !== undefined) renamed.set(definition.renamedFrom, draft.ids.get(name)!)
+    if (definition.renamedFrom !== undefined) add(definition.renamedFrom, name)
   }
   for (const { name, renamedFrom } of data.nodes) {
-    if (renamedFrom !== undefined) renamed.set(triggerName(renamedFrom), draft.ids.get(triggerName(name))!)
+    if (renamedFrom !== undefined) add(triggerName(renamedFrom), triggerName(name))
   }
-  return renamed
+  for (const { from, to } of data.joins) {
+    if (to === END) continue
+    for (const names of formerLists([...from, to], former)) {
+      add(joinName(names.slice(0, -1), names.at(-1)!), joinName(from, to))
+    }
+  }
+}
+
+/** Every way in which some of these names may have been their former ones. */
+const formerLists = (
+  names: ReadonlyArray<string>,
+  former: ReadonlyMap<string, string | undefined>
+): ReadonlyArray<ReadonlyArray<string>> =>
+  names.reduce<ReadonlyArray<ReadonlyArray<string>>>(
+    (lists, name) => {
+      const before = former.get(name)
+      const withPresent = lists.map((list) => [...list, name])
+      return before === undefined ? withPresent : [...withPresent, ...lists.map((list) => [...list, before])]
+    },
+    [[]]
+  )
+
+/** Schema versions of channels, where they are not the first. */
+const versionsOf = (data: GraphData): Codec.Versions | undefined => {
+  const versions = Object.entries(data.channels).flatMap(([name, { definition }]) =>
+    definition.version === undefined ? [] : [[name, definition.version] as const]
+  )
+  return versions.length === 0 ? undefined : Object.fromEntries(versions)
 }
 
 const waitsFor = (channel: string): string | undefined => {

@@ -34,7 +34,7 @@ import {
 } from "./Load.js"
 import { collect, collectInput, type Sink } from "./Output.js"
 import type { Run, SavedTask } from "./Run.js"
-import { savedQuestions, taskKey } from "./TaskState.js"
+import { savedKey, savedQuestions } from "./TaskState.js"
 
 /** Applies what the call brings and plans the first superstep. */
 export const enter = (run: Run, request: Request, loaded: Loaded | undefined): Effect.Effect<void, unknown> => {
@@ -253,7 +253,7 @@ const applyWithAnswer = Effect.fnUntraced(function* (run: Run, input: Command | 
 /** A task that waits for an answer must still be a task of the graph. */
 const stillThere = (run: Run, request: Request, loaded: Loaded): Effect.Effect<void, GraphMismatch> => {
   if (loaded.checkpoint.graph.fingerprint === run.topology.identity.fingerprint) return Effect.void
-  const planned = new Set(run.next.map(taskKey))
+  const planned = new Set(run.next.map((task) => savedKey(run, task)))
   for (const { asked, task } of pendingInterrupts(run.saved, () => false)) {
     if (planned.has(task)) continue
     return mismatch(

@@ -24,6 +24,7 @@ export class Journal {
   private readonly changed = new Set<number>()
   private readonly texts = new Map<number, string | undefined>()
   private readonly logs = new Map<number, Log>()
+  private readonly former: Array<string> = []
 
   constructor(private readonly channels: ChannelTable) {}
 
@@ -36,6 +37,16 @@ export class Journal {
       if (spec.append) this.recordLog(id, writes)
       else this.recordText(spec, id, writes)
     }
+  }
+
+  /** Saves a channel again as it is, because it was loaded in an older form, or under the name that it had then. */
+  again(id: number, former?: string): void {
+    if (former !== undefined) this.former.push(former)
+    const spec = this.channels.specs[id]!
+    this.changed.add(id)
+    if (!spec.append) return
+    const encoded = spec.codec.encodeUpdate(this.channels.get(id))
+    this.logs.set(id, { reset: true, items: Either.isRight(encoded) ? encoded.right.items!.slice() : [] })
   }
 
   private recordText(spec: ChannelSpec, id: number, writes: ReadonlyArray<Write>): void {
@@ -61,7 +72,7 @@ export class Journal {
 
   /** The changes since the last drain; fails when a reducer made a value that its schema can't encode. */
   drain(): Either.Either<ReadonlyArray<Change>, InvalidUpdate> {
-    const changes: Array<Change> = []
+    const changes: Array<Change> = this.former.map((channel) => ({ _tag: "Drop", channel }))
     for (const id of this.changed) {
       const change = this.changeOf(id)
       if (Either.isLeft(change)) return Either.left(change.left)
@@ -70,6 +81,7 @@ export class Journal {
     this.changed.clear()
     this.texts.clear()
     this.logs.clear()
+    this.former.length = 0
     return Either.right(changes)
   }
 

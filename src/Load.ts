@@ -7,13 +7,15 @@ import * as Either from "effect/Either"
 import type * as Runtime from "effect/Runtime"
 import { Algo, type Seen, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
-import { type Checkpoint, type Json, type PendingWrite, RESUME } from "./Checkpoint.js"
+import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESUME } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
+import * as Codec from "./Codec.js"
 import type { Command } from "./Command.js"
 import { CheckpointDecodeError, GraphMismatch, type InvalidUpdate, UnknownCheckpoint } from "./GraphError.js"
 import { Journal, Mirror } from "./Journal.js"
 import { Persistence } from "./Persistence.js"
 import { Run, type SavedTask, type Tree } from "./Run.js"
+import type { Send } from "./Send.js"
 import type { Topology } from "./Topology.js"
 
 /** An answer that a call brings: for the only pause, for the pauses of a typed interrupt, or by id. */
@@ -75,16 +77,24 @@ const decodeChannels = (
 ): Either.Either<ReadonlyArray<Snapshot>, CheckpointDecodeError | GraphMismatch> => {
   const { topology } = request
   const thread = request.tree.thread!
-  const versions = (checkpoint.metadata[CHANNEL_VERSIONS] ?? {}) as Record<string, number>
+  const versions = versionsOf(checkpoint)
   const snapshots: Array<Snapshot> = []
   for (const { name, value, version } of checkpoint.channels) {
     const id = currentId(topology, name)
+    if (id !== undefined && topology.channels[id]!.name !== name && isSaved(checkpoint, topology.channels[id]!.name))
+      continue
     if (id === undefined) {
       const node = topology.waitsFor(name)
       if (node === undefined) continue
-      return Either.left(mismatch(request, checkpoint, `it waits for node "${node}", which the graph no longer has`))
+      return Either.left(mismatch(request, checkpoint, waitsForGone(node)))
     }
-    const decoded = topology.channels[id]!.codec.decodeState(value, versions[name])
+    const saved = Codec.versionOf(versions, name)
+    const current = topology.channels[id]!.channel.definition.version ?? 1
+    if (saved > current) {
+      const detail = `channel "${name}" was saved by version ${saved} of it, the graph has version ${current}`
+      return Either.left(mismatch(request, checkpoint, detail))
+    }
+    const decoded = topology.channels[id]!.codec.decodeState(value, saved, versions)
     if (Either.isLeft(decoded)) {
       const { detail, path } = decoded.left
       return Either.left(
@@ -98,12 +108,42 @@ const decodeChannels = (
       )
     }
     snapshots.push({ id, version, value: decoded.right })
+    const lost = id === topology.sends ? lostTarget(topology, decoded.right as ReadonlyArray<Send>) : undefined
+    if (lost !== undefined) return Either.left(mismatch(request, checkpoint, waitsForGone(lost)))
   }
   return Either.right(snapshots)
 }
 
-/** Metadata key of the schema versions that a checkpoint's channels were saved with. */
-export const CHANNEL_VERSIONS = "channel_versions"
+const isSaved = ({ channels }: Checkpoint, name: string): boolean => channels.some((channel) => channel.name === name)
+
+const waitsForGone = (node: string) => `it waits for node "${node}", which the graph no longer has`
+
+const lostTarget = (topology: Topology, sends: ReadonlyArray<Send>): string | undefined =>
+  sends.find(({ node }) => !topology.nodeIds.has(node))?.node
+
+/** Schema versions of the channels of a checkpoint; absent ones are the first. */
+export const versionsOf = ({ metadata }: Pick<Checkpoint, "metadata">): Codec.Versions =>
+  (metadata[CHANNEL_VERSIONS] ?? {}) as Codec.Versions
+
+/**
+ * Saves channels again with the next checkpoint that were loaded in an older form or under a former name, and what holds
+ * values of them.
+ */
+const saveMigrated = (run: Run, checkpoint: Checkpoint): void => {
+  const { channelIds, renamed, sends, start, versions } = run.topology
+  const again = (id: number, former?: string) => {
+    if (former !== undefined || run.channels.live.has(id)) run.journal!.again(id, former)
+  }
+  if (renamed.size > 0) {
+    for (const { name } of checkpoint.channels) {
+      if (!channelIds.has(name) && renamed.has(name)) again(renamed.get(name)!, name)
+    }
+  }
+  if (versions === undefined) return
+  const saved = versionsOf(checkpoint)
+  const stale = Object.keys(versions).filter((name) => Codec.versionOf(saved, name) < versions[name]!)
+  if (stale.length > 0) for (const id of [...stale.map((name) => channelIds.get(name)!), sends, start]) again(id)
+}
 
 export const mismatch = (request: Request, checkpoint: Checkpoint, detail: string) =>
   new GraphMismatch({
@@ -116,8 +156,8 @@ export const mismatch = (request: Request, checkpoint: Checkpoint, detail: strin
 const seenOf = (topology: Topology, checkpoint: Checkpoint): Seen => {
   const seen: Seen = new Map()
   for (const [nodeName, channelName, version] of checkpoint.seen) {
-    const node = topology.nodeIds.get(nodeName)
-    const channel = topology.channelIds.get(channelName)
+    const node = topology.nodeIds.get(topology.renamedNodes.get(nodeName) ?? nodeName)
+    const channel = currentId(topology, channelName)
     if (node === undefined || channel === undefined) continue
     const known = seen.get(node) ?? new Map<number, number>()
     seen.set(node, known.set(channel, version))
@@ -167,6 +207,7 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
         lineage: loaded?.lineage
       }
     )
+    if (checkpoint !== undefined) saveMigrated(run, checkpoint)
   }
   return { run, loaded }
 })
@@ -177,7 +218,7 @@ const adopt = (run: Run, { checkpoint, writes }: Loaded): void => {
   run.created = checkpoint.created
   run.loadedSeq = checkpoint.seq
   run.resumedAt = checkpoint.resumedAt
-  run.ran = checkpoint.ran
+  run.ran = checkpoint.ran.map((name) => run.topology.renamedNodes.get(name) ?? name)
   run.seen = seenOf(run.topology, checkpoint)
   run.saved = savedTasks(writes)
   run.channels.version = Math.max(run.channels.version, checkpoint.version)
@@ -206,7 +247,10 @@ export const applyNull = (run: Run, writes: ReadonlyArray<Write>): Effect.Effect
     run.journal?.record(applied)
   )
 
-/** Writes as they are saved: pairs of channel name and encoded update; untracked channels are left out. */
+/**
+ * Writes as they are saved: pairs of channel name and encoded update; untracked channels are left out. Where channels
+ * have evolved their versions are told beside them.
+ */
 export const encodeWrites = (run: Run, writes: ReadonlyArray<Write>): string => {
   const pairs: Array<string> = []
   for (const { channel, encoded } of writes) {
@@ -214,29 +258,60 @@ export const encodeWrites = (run: Run, writes: ReadonlyArray<Write>): string => 
     const name = JSON.stringify(run.topology.channels[channel]!.name)
     pairs.push(encoded.text === undefined ? `[${name}]` : `[${name},${encoded.text}]`)
   }
-  return `[${pairs.join(",")}]`
+  const { versions } = run.topology
+  const list = `[${pairs.join(",")}]`
+  return versions === undefined ? list : `{"versions":${JSON.stringify(versions)},"writes":${list}}`
 }
 
+type Pairs = ReadonlyArray<readonly [channel: string, json?: Json]>
+
 /** Reads saved writes back. */
-export const decodeWrites = (run: Run, text: string): Either.Either<Array<Write>, CheckpointDecodeError> => {
+export const decodeWrites = (
+  run: Run,
+  text: string
+): Either.Either<Array<Write>, CheckpointDecodeError | GraphMismatch> => {
+  const saved = JSON.parse(text) as Pairs | { readonly versions: Codec.Versions; readonly writes: Pairs }
+  return "writes" in saved ? decodePairs(run, saved.writes, saved.versions) : decodePairs(run, saved, {})
+}
+
+/** Reads writes back that were saved with these versions of their channels. */
+export const decodePairs = (
+  run: Run,
+  pairs: Pairs,
+  versions: Codec.Versions
+): Either.Either<Array<Write>, CheckpointDecodeError | GraphMismatch> => {
   const writes: Array<Write> = []
-  for (const [name, json] of JSON.parse(text) as Array<[string, Json?]>) {
-    const id = currentId(run.topology, name)
-    const spec = id === undefined ? undefined : run.topology.channels[id]
-    const value = spec?.codec.decodeUpdate(json)
-    const encoded = value === undefined || Either.isLeft(value) ? undefined : spec!.codec.encodeUpdate(value.right)
-    if (value === undefined || Either.isLeft(value) || encoded === undefined || Either.isLeft(encoded)) {
-      return Either.left(
-        new CheckpointDecodeError({
-          thread: run.tree.thread ?? "",
-          namespace: run.namespace,
-          checkpoint: run.checkpointId,
-          channel: name,
-          detail: value !== undefined && Either.isLeft(value) ? value.left.detail : "a saved write has no channel"
-        })
-      )
-    }
-    writes.push({ channel: spec!.id, value: value.right, encoded: encoded.right })
+  for (const [name, json] of pairs) {
+    const spec = run.topology.channels[currentId(run.topology, name) ?? -1]
+    if (spec === undefined) return Either.left(goneChannel(run, name))
+    const value = spec.codec.decodeUpdate(json, Codec.versionOf(versions, name), versions)
+    if (Either.isLeft(value)) return Either.left(undecodable(run, name, value.left.detail))
+    const encoded = spec.codec.encodeUpdate(value.right)
+    if (Either.isLeft(encoded)) return Either.left(undecodable(run, name, encoded.left.detail))
+    writes.push({ channel: spec.id, value: value.right, encoded: encoded.right })
   }
   return Either.right(writes)
 }
+
+const goneChannel = (run: Run, channel: string) => {
+  const { identity, waitsFor } = run.topology
+  const node = waitsFor(channel)
+  return new GraphMismatch({
+    thread: run.tree.thread ?? "",
+    graph: identity.name,
+    found: identity.name,
+    detail:
+      node === undefined
+        ? `a finished task has written to channel "${channel}", which the graph no longer has`
+        : waitsForGone(node)
+  })
+}
+
+const undecodable = (run: Run, channel: string, detail: string) =>
+  new CheckpointDecodeError({
+    thread: run.tree.thread ?? "",
+    namespace: run.namespace,
+    checkpoint: run.checkpointId,
+    channel,
+    detail
+  })

@@ -28,13 +28,13 @@ export interface NestedOptions {
 /** The namespace segment of a subgraph run: unique for the task and the order of its subgraph runs. */
 const segmentOf = (task: TaskState, ordinal: string): string => {
   const send = task.index < 0 ? "" : `#${task.index}`
-  return `${task.node.name}:${task.run.checkpointId}${send}${ordinal}`
+  return `${task.name}:${task.run.checkpointId}${send}${ordinal}`
 }
 
 /** The namespace segment of a subgraph that remembers: the same in all runs of the thread. */
 const stableSegmentOf = (task: TaskState, ordinal: string, key: string | undefined): string => {
   const instance = key ?? task.send?.options?.key
-  return `${task.node.name}${instance === undefined ? "" : `#${instance}`}${ordinal}`
+  return `${task.node.renamedFrom ?? task.node.name}${instance === undefined ? "" : `#${instance}`}${ordinal}`
 }
 
 const within = (namespace: string, segment: string) => (namespace === "" ? segment : `${namespace}|${segment}`)

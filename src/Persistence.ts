@@ -15,7 +15,14 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
-import { type Address, INTERRUPT, type PendingWrite, type Source, type ThreadStatus } from "./Checkpoint.js"
+import {
+  type Address,
+  CHANNEL_VERSIONS,
+  INTERRUPT,
+  type PendingWrite,
+  type Source,
+  type ThreadStatus
+} from "./Checkpoint.js"
 import type { Checkpointer, Commit, Lineage, Staged } from "./Checkpointer.js"
 import type { CheckpointerError, InvalidUpdate, ThreadConflict } from "./GraphError.js"
 import type { Journal, Mirror } from "./Journal.js"
@@ -74,6 +81,11 @@ export class Persistence {
     this.parent = position.parent
     this.lineage = position.lineage
     this.parentOfCurrent = position.grandparent
+  }
+
+  private get metadata(): Commit["metadata"] {
+    const { topology, tree } = this.run
+    return topology.versions === undefined ? tree.metadata : { ...tree.metadata, [CHANNEL_VERSIONS]: topology.versions }
   }
 
   /** The greatest number given to a checkpoint of the namespace. */
@@ -139,7 +151,7 @@ export class Persistence {
       results: save.results,
       graph: run.topology.identity,
       parents: run.parents,
-      metadata: run.tree.metadata,
+      metadata: this.metadata,
       status: save.status,
       fence: run.tree.fence
     })

@@ -5,13 +5,13 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Runtime from "effect/Runtime"
 import { ChannelTable } from "./Channels.js"
-import { ERROR, type Header, INTERRUPT, type Json, RESULT, type TaskResult } from "./Checkpoint.js"
+import { type Checkpoint, ERROR, type Header, INTERRUPT, type Json, RESULT } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import { resultOf } from "./Events.js"
 import type { PendingInterrupt } from "./GraphError.js"
-import { applySaved, decodeWrites, open, plan, type Request } from "./Load.js"
+import { applySaved, decodePairs, decodeWrites, open, plan, type Request, versionsOf } from "./Load.js"
 import type { Run } from "./Run.js"
-import { savedQuestions, TaskState } from "./TaskState.js"
+import { formerKey, savedQuestions, TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
 /** How one task of the coming superstep stands. */
@@ -51,14 +51,19 @@ export const empty = (topology: Topology): StateSnapshot<any> => ({
   metadata: {}
 })
 
+/** Results of tasks that were saved with the checkpoint which came of them. */
+export type Results = Pick<Checkpoint, "results" | "metadata">
+
+const NO_RESULTS: Results = { results: [], metadata: {} }
+
 /**
- * The snapshot of a loaded checkpoint. `results` are those of its tasks that were saved with the next checkpoint. With
+ * The snapshot of a loaded checkpoint. `child` is the next one, with the results of its tasks that were saved there. With
  * `applyFinished` the values include what finished tasks of an unfinished superstep wrote.
  */
 export const make = Effect.fnUntraced(function* (
   request: Request,
   loaded: Loaded,
-  results: ReadonlyArray<TaskResult>,
+  child: Results = NO_RESULTS,
   applyFinished: boolean
 ) {
   const runtime = yield* Effect.runtime<any>() as Effect.Effect<Runtime.Runtime<any>>
@@ -69,8 +74,8 @@ export const make = Effect.fnUntraced(function* (
   const snapshots: Array<TaskSnapshot> = []
   for (const planned of run.next) {
     const task = new TaskState(run, planned, undefined)
-    const saved = results.find((result) => result.task === task.key)
-    snapshots.push(yield* snapshotOf(run, task, saved))
+    const saved = child.results.find((result) => result.task === task.key || result.task === formerKey(task))
+    snapshots.push(yield* snapshotOf(run, task, saved && decodePairs(run, saved.writes, versionsOf(child))))
     tasks.push(task)
   }
   const finished = tasks.filter((task) => task.status === "restored")
@@ -92,7 +97,11 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /** Reads what was saved for a task; control rows do not count as results. */
-const snapshotOf = Effect.fnUntraced(function* (run: Run, task: TaskState, saved: TaskResult | undefined) {
+const snapshotOf = Effect.fnUntraced(function* (
+  run: Run,
+  task: TaskState,
+  saved: ReturnType<typeof decodePairs> | undefined
+) {
   let error: string | undefined
   for (const { channel, value } of run.saved.get(task.key)?.rows ?? []) {
     if (channel === INTERRUPT) task.asked = savedQuestions(value)
@@ -104,8 +113,7 @@ const snapshotOf = Effect.fnUntraced(function* (run: Run, task: TaskState, saved
   }
   let result = task.status === "restored" ? resultOf(run.topology, task) : undefined
   if (saved !== undefined && result === undefined) {
-    const writes = decodeWrites(run, JSON.stringify(saved.writes))
-    if (Either.isRight(writes)) task.writes = writes.right
+    if (Either.isRight(saved)) task.writes = saved.right
     task.status = "restored"
     result = resultOf(run.topology, task)
   }

@@ -25,6 +25,22 @@ export type Status = "planned" | "running" | "restored" | "done" | "paused" | "f
 /** The name of a task within its checkpoint. */
 export const taskKey = ({ index, node }: TaskPlan): string => (index < 0 ? node.name : `${node.name}#${index}`)
 
+/**
+ * The name that a task is saved under: its key, or the one it had before its node was renamed, where something is saved
+ * under that.
+ */
+export const savedKey = (run: Pick<Run, "saved">, plan: TaskPlan): string => {
+  const key = taskKey(plan)
+  const { renamedFrom } = plan.node
+  if (renamedFrom === undefined || run.saved.size === 0 || run.saved.has(key)) return key
+  const former = formerKey(plan)!
+  return run.saved.has(former) ? former : key
+}
+
+/** The name of a task before its node was renamed. */
+export const formerKey = ({ index, node }: TaskPlan): string | undefined =>
+  node.renamedFrom === undefined ? undefined : index < 0 ? node.renamedFrom : `${node.renamedFrom}#${index}`
+
 /** The sort key of a task: pull tasks by name, then push tasks by index. */
 export const taskPath = ({ index, node }: TaskPlan): string =>
   index < 0 ? `0${node.name}` : `1${String(index).padStart(8, "0")}`
@@ -77,7 +93,7 @@ export class TaskState implements TaskWrites, Frame, Scope {
     this.node = plan.node
     this.send = plan.send
     this.index = plan.index
-    this.key = taskKey(plan)
+    this.key = savedKey(run, plan)
     this.view = new TaskView(this)
   }
 
@@ -86,6 +102,11 @@ export class TaskState implements TaskWrites, Frame, Scope {
   }
   get path(): string {
     return taskPath(this)
+  }
+  /** The node's name, or the one it had when the task was saved. */
+  get name(): string {
+    const { renamedFrom } = this.node
+    return renamedFrom !== undefined && this.key === formerKey(this) ? renamedFrom : this.node.name
   }
 
   /** Forgets what an attempt did: counters restart, so that a replay meets the same interrupts and calls. */

@@ -93,6 +93,8 @@ export interface Node {
   readonly policy: NodePolicy
   /** The node that handles its failures. */
   readonly errorHandler: number | undefined
+  /** What threads may know it as. */
+  readonly renamedFrom: string | undefined
 }
 
 /** A join edge: `target` runs when all of `sources` have. */
@@ -110,6 +112,12 @@ export interface Topology {
   readonly channelIds: ReadonlyMap<string, number>
   /** Former names of channels. */
   readonly renamed: ReadonlyMap<string, number>
+  /** Former names of nodes, to the present ones. */
+  readonly renamedNodes: ReadonlyMap<string, string>
+  /** Schema versions of channels, where they are not the first. */
+  readonly versions: Codec.Versions | undefined
+  /** Some node's results are reused for equal inputs. */
+  readonly caches: boolean
   /** The node that a trigger or join channel of that name leads to, for names that the graph no longer has. */
   readonly waitsFor: (channel: string) => string | undefined
   readonly nodes: ReadonlyArray<Node>
