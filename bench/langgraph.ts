@@ -1,9 +1,32 @@
 /** LangGraph's side of the workloads: loaded only in processes that run it. */
-import { type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph"
+import { Annotation, type BaseCheckpointSaver, MemorySaver, START, StateGraph } from "@langchain/langgraph"
 import { newFile, openDatabase, removeFile, type Synchronous } from "./sqlite.js"
 import type { Kind, Place } from "./workload.js"
 
 export * from "@langchain/langgraph"
+
+const Count = Annotation.Root({
+  count: Annotation<number>({ reducer: (a, b) => a + b, default: () => 0 })
+})
+
+/** A graph of n nodes in a row, each adding one. */
+export const chainOf = (n: number) => {
+  const builder = new StateGraph(Count) as StateGraph<
+    typeof Count.spec,
+    typeof Count.State,
+    typeof Count.Update,
+    string,
+    typeof Count.spec,
+    typeof Count.spec
+  >
+  for (let i = 0; i < n; i++) builder.addNode(`node${i}`, () => ({ count: 1 }))
+  builder.addEdge(START, "node0")
+  for (let i = 1; i < n; i++) builder.addEdge(`node${i - 1}`, `node${i}`)
+  return builder
+}
+
+/** Compiles and runs a small graph once. */
+chainOf.first = () => chainOf(3).compile().invoke({ count: 0 })
 
 /** A saver of some kind, new for each run. */
 export class Saver {

@@ -1,6 +1,7 @@
 /** A counter that counts to n: one node that runs again and again. */
-import { newFile, RawLog, type Synchronous } from "./sqlite.js"
-import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload } from "./workload.js"
+import { rawSession } from "./raw.js"
+import type { Synchronous } from "./sqlite.js"
+import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload, XSTATE } from "./workload.js"
 
 type Durability = "sync" | "async" | "exit"
 
@@ -58,55 +59,54 @@ const theirs =
     }
   }
 
-const rawLoop: Open = async (n) => ({
-  run: async () => {
-    let state = { count: 0 }
-    while (state.count < n) state = { count: state.count + 1 }
-    expectEqual(state.count, n, "count")
-  }
-})
-
-const rawMemory: Open = async (n) => ({
-  run: async () => {
-    const log: Array<string> = []
-    let state = { count: 0 }
-    while (state.count < n) {
-      state = { count: state.count + 1 }
-      log.push(JSON.stringify(state))
-    }
-    expectEqual(log.length, n, "count")
-  }
-})
-
-const rawSqlite =
-  (synchronous: Synchronous, every: boolean): Open =>
-  async (n, { directory }) => {
-    let log!: RawLog
-    return {
-      before: async () => {
-        log = new RawLog(newFile(directory), synchronous)
-      },
-      run: async () => {
+const raw =
+  (kind: Kind, synchronous: Synchronous, durability: Durability): Open =>
+  async (n, place) =>
+    rawSession(
+      kind,
+      place,
+      (save) => {
         let state = { count: 0 }
         while (state.count < n) {
           state = { count: state.count + 1 }
-          if (every || state.count === n) log.add(JSON.stringify(state))
+          if (durability !== "exit" || state.count === n) save(state)
         }
         expectEqual(state.count, n, "count")
       },
-      after: async () => log.close()
+      synchronous
+    )
+
+/** A state machine has no supersteps; its unit is an event. */
+const xstate =
+  (kind: Kind): Open =>
+  async (n) => {
+    const { assign, createActor, setup } = await import("xstate")
+    const machine = setup({ types: { context: {} as { count: number }, events: {} as { type: "add" } } }).createMachine(
+      {
+        context: { count: 0 },
+        on: { add: { actions: assign({ count: ({ context }) => context.count + 1 }) } }
+      }
+    )
+    return {
+      run: async () => {
+        const actor = createActor(machine).start()
+        const log: Array<string> = []
+        for (let i = 0; i < n; i++) {
+          actor.send({ type: "add" })
+          if (kind === "memory") log.push(JSON.stringify(actor.getPersistedSnapshot()))
+        }
+        expectEqual(actor.getSnapshot().context.count, n, "count")
+      }
     }
   }
 
-/** `async` is their default; ours is `sync`. Where it matters both use the same. */
 const workload = (
   name: string,
   title: string,
   kind: Kind,
-  raw: Open,
-  synchronous: Synchronous,
-  durability: Durability,
-  quick: ReadonlyArray<number>
+  quick: ReadonlyArray<number>,
+  durability: Durability = "sync",
+  synchronous: Synchronous = "normal"
 ): Workload => ({
   name,
   title,
@@ -117,23 +117,16 @@ const workload = (
   engines: {
     [OURS]: ours(kind, synchronous, durability),
     [THEIRS]: theirs(kind, synchronous, durability),
-    [RAW]: raw
+    [RAW]: raw(kind, synchronous, durability),
+    ...(kind === "sqlite" ? {} : { [XSTATE]: xstate(kind) })
   }
 })
 
 export const loops: ReadonlyArray<Workload> = [
-  workload("loop", "one node, nothing saved", "none", rawLoop, "normal", "sync", [1000]),
-  workload("loop+memory", "each step saved in memory", "memory", rawMemory, "normal", "sync", [500]),
-  workload("loop+sqlite", "saved before the next step", "sqlite", rawSqlite("normal", true), "normal", "sync", [500]),
-  workload("loop+sqlite/full", "and flushed to the disk", "sqlite", rawSqlite("full", true), "full", "sync", [100]),
-  workload(
-    "loop+sqlite/async",
-    "saved in the background",
-    "sqlite",
-    rawSqlite("normal", true),
-    "normal",
-    "async",
-    [500]
-  ),
-  workload("loop+sqlite/exit", "saved at the end", "sqlite", rawSqlite("normal", false), "normal", "exit", [])
+  workload("loop", "one node, nothing saved", "none", [1000]),
+  workload("loop+memory", "each step saved in memory", "memory", [1000]),
+  workload("loop+sqlite", "each step saved before the next", "sqlite", [500]),
+  workload("loop+sqlite/full", "each step flushed to the disk", "sqlite", [], "sync", "full"),
+  workload("loop+sqlite/async", "each step saved in the background", "sqlite", [], "async"),
+  workload("loop+sqlite/exit", "the end of the run saved", "sqlite", [], "exit")
 ]

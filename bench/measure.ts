@@ -58,10 +58,13 @@ class Engine {
   static async start(task: Task, effort: Effort): Promise<Engine> {
     const child = fork(fileURLToPath(new URL("./child.js", import.meta.url)), [JSON.stringify(task)], {
       execArgv: ["--expose-gc"],
-      env: { ...process.env, LANGCHAIN_TRACING_V2: "false", LANGSMITH_TRACING: "false" }
+      env: { ...process.env, LANGCHAIN_TRACING_V2: "false", LANGSMITH_TRACING: "false", NODE_NO_WARNINGS: "1" }
     })
     const engine = new Engine(task.engine, child)
-    const ready = await engine.reply()
+    const ready = await engine.reply().catch((error) => {
+      child.kill()
+      throw error
+    })
     if (ready._tag !== "Ready") throw new Error("a child process does not know its turn")
     const { lastMs } = ready
     engine.wanted = lastMs <= effort.slowMs ? effort.repetitions : lastMs <= effort.slowMs * 5 ? 3 : 1
@@ -145,7 +148,7 @@ export const measure = async (
   wanted: (engine: string) => boolean
 ): Promise<ReadonlyArray<Row>> => {
   const names = Object.keys(workload.engines)
-    .filter(wanted)
+    .filter((engine) => wanted(engine) && n <= (workload.limits?.[engine] ?? n))
     .sort((a, b) => rank(a) - rank(b))
   const directory = mkdtempSync(join(tmpdir(), "bench-"))
   const engines: Array<Engine> = []

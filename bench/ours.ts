@@ -4,12 +4,35 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { Channel, Graph } from "effect-pregel"
 import type { Checkpointer } from "effect-pregel/Checkpointer"
 import { newFile, removeFile, type Synchronous } from "./sqlite.js"
 import type { Kind, Place } from "./workload.js"
 
-export { Channel, Command, Graph, Interrupt, Send } from "effect-pregel"
-export { Effect, Schema }
+export { Command, Interrupt, Send } from "effect-pregel"
+export { Channel, Effect, Graph, Schema, Stream }
+
+/** A graph of n nodes in a row, each adding one. */
+export const chainOf = (n: number) => {
+  let builder: any = Graph.make("chain", {
+    count: Channel.reduce(Schema.Number, { initial: () => 0, reducer: (a, b) => a + b })
+  })
+  for (let i = 0; i < n; i++) builder = builder.addNode(`node${i}`, () => Effect.succeed({ count: 1 }))
+  builder = builder.addEdge(Graph.START, "node0")
+  for (let i = 1; i < n; i++) builder = builder.addEdge(`node${i - 1}`, `node${i}`)
+  return builder.compile({ recursionLimit: n + 10 }) as Graph.CompiledGraph<
+    { readonly count: number },
+    { readonly count: number },
+    Record<string, unknown>,
+    unknown,
+    never,
+    never
+  >
+}
+
+/** Compiles and runs a small graph once. */
+chainOf.first = () => Effect.runPromise(chainOf(3).invoke({ count: 0 }))
 
 /** A runtime with a checkpointer of some kind, new for each run. */
 export class Saver {

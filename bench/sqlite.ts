@@ -33,6 +33,8 @@ export const openDatabase = (file: string, synchronous: Synchronous): Database.D
 export class RawLog {
   readonly db: Database.Database
   private readonly insert: Database.Statement
+  private readonly last: Database.Statement
+  private readonly every: Database.Statement
   constructor(
     readonly file: string,
     synchronous: Synchronous
@@ -40,9 +42,17 @@ export class RawLog {
     this.db = openDatabase(file, synchronous)
     this.db.exec("CREATE TABLE log (seq INTEGER PRIMARY KEY, value TEXT NOT NULL)")
     this.insert = this.db.prepare("INSERT INTO log (value) VALUES (?)")
+    this.last = this.db.prepare("SELECT value FROM log ORDER BY seq DESC LIMIT 1").pluck()
+    this.every = this.db.prepare("SELECT value FROM log ORDER BY seq DESC").pluck()
   }
   add(text: string): void {
     this.insert.run(text)
+  }
+  latest(): string {
+    return this.last.get() as string
+  }
+  all(): ReadonlyArray<string> {
+    return this.every.all() as Array<string>
   }
   close(): number | undefined {
     this.db.close()

@@ -6,6 +6,9 @@
 export const OURS = "effect-pregel"
 export const THEIRS = "langgraph"
 export const RAW = "raw"
+/** Others, where the workload makes sense to them: LangGraph with its delta channel, a state machine. */
+export const DELTA = "langgraph-delta"
+export const XSTATE = "xstate"
 
 /** A prepared job in its own process. Only `run` is timed. */
 export interface Session {
@@ -40,6 +43,8 @@ export interface Workload {
   readonly quick: ReadonlyArray<number>
   /** The size to warm up with where a run at full size takes too long. */
   readonly warmUpSize?: number
+  /** The greatest size that an engine can do in reasonable time or memory. */
+  readonly limits?: Readonly<Record<string, number>>
   readonly engines: Readonly<Record<string, Open>>
 }
 
