@@ -178,6 +178,7 @@ export class Step {
       node: task.node.name
     })
     this.tasks.push(handler)
+    Events.started(this.run, handler)
     return handler
   }
 
