@@ -154,6 +154,8 @@ export type Result<G> = G extends CompiledGraph<infer S, any, any, any, any, any
 export type Error<G> = G extends CompiledGraph<any, any, any, any, infer E, any, any, any> ? E : never
 /** What a graph's nodes need. */
 export type Requirements<G> = G extends CompiledGraph<any, any, any, any, any, infer R, any, any> ? R : never
+/** The type of a handle on a graph's thread. */
+export type ThreadOf<G> = G extends { readonly thread: (id: string) => infer T } ? T : never
 /** The names of a graph's nodes. */
 export type NodeNames<G> =
   G extends CompiledGraph<any, any, infer N, any, any, any, any, any> ? keyof N & string : never

@@ -58,7 +58,12 @@ export type Outcome = typeof Outcome.Type
 
 const Answer = Schema.Union(
   Schema.Struct({ _tag: Schema.Literal("Bare"), value: Schema.Unknown }),
-  Schema.Struct({ _tag: Schema.Literal("Named"), name: Schema.String, value: Schema.Unknown }),
+  Schema.Struct({
+    _tag: Schema.Literal("Named"),
+    name: Schema.String,
+    id: Schema.optional(Schema.String),
+    value: Schema.Unknown
+  }),
   Schema.Struct({ _tag: Schema.Literal("ById"), values: Schema.Record({ key: Schema.String, value: Schema.Unknown }) })
 )
 

@@ -181,10 +181,14 @@ const matchAnswers = Effect.fnUntraced(function* (run: Run, answer: Answer) {
     }
     return accepted
   }
-  const matching = answer._tag === "Bare" ? pending : pending.filter(({ asked }) => asked.name === answer.name)
+  const matching =
+    answer._tag === "Bare"
+      ? pending
+      : pending.filter(({ asked: { id, name } }) => name === answer.name && id === (answer.id ?? id))
   const only = matching[0]
   if (only === undefined) {
-    return yield* new UnknownInterrupt({ thread, id: answer._tag === "Named" ? answer.name : "", pending: ids })
+    const id = answer._tag === "Named" ? (answer.id ?? answer.name) : ""
+    return yield* new UnknownInterrupt({ thread, id, pending: ids })
   }
   if (matching.length > 1) return yield* new AmbiguousResume({ thread, pending: matching.map(({ asked }) => asked.id) })
   return [{ task: only.task, path: only.path, id: only.asked.id, value: answer.value }]

@@ -15,6 +15,7 @@ import { END, PARENT, START } from "./Command.js"
 import { compile as compileData, type GraphData, type NodeData } from "./Compile.js"
 import * as CompiledGraph from "./CompiledGraph.js"
 import { InvalidGraph } from "./GraphError.js"
+import * as Policy from "./internal/policy.js"
 import { timeoutPolicy } from "./internal/timeout.js"
 import * as Nested from "./Nested.js"
 import * as Runs from "./Runs.js"
@@ -49,6 +50,7 @@ export type {
   RunOptions,
   State,
   StreamOptions,
+  ThreadOf,
   Update
 } from "./CompiledGraph.js"
 export { makeControl } from "./CompiledGraph.js"
@@ -60,6 +62,8 @@ type Op = (data: Collected) => void
 
 interface Collected extends GraphData {
   readonly nodes: Array<NodeData>
+  readonly drafts: Array<(defaults: Defaults) => NodeData>
+  defaults: Defaults
   readonly edges: Array<GraphData["edges"][number]>
   readonly joins: Array<GraphData["joins"][number]>
   readonly branches: Array<GraphData["branches"][number]>
@@ -92,26 +96,36 @@ class GraphImpl {
       input: this.options.input as ReadonlyArray<string> | undefined,
       output: this.options.output as ReadonlyArray<string> | undefined,
       nodes: [],
+      drafts: [],
+      defaults: {},
       edges: [],
       joins: [],
       branches: [],
       problems: []
     }
     for (let i = ops.length - 1; i >= 0; i--) ops[i]!(data)
+    for (const draft of data.drafts) data.nodes.push(draft(data.defaults))
     return data
   }
 
   addNode(name: string, run: NodeData["run"], options: AnyNodeOptions = {}): GraphImpl {
-    return this.with((data) => data.nodes.push(nodeData(name, run, options, undefined)))
+    return this.with((data) => data.drafts.push((defaults) => nodeData(name, run, options, undefined, defaults)))
   }
 
   addWorker(name: string, input: Schema.Schema<any, any>, run: NodeData["run"], options: AnyNodeOptions = {}) {
-    return this.with((data) => data.nodes.push(nodeData(name, run, options, input)))
+    return this.with((data) => data.drafts.push((defaults) => nodeData(name, run, options, input, defaults)))
   }
 
   addGraph(name: string, child: CompiledGraph.Any, options: AnyGraphOptions = {}): GraphImpl {
     const run = graphNode(this.channels, child, options)
-    return this.with((data) => data.nodes.push(nodeData(name, run, { goto: options.goto }, undefined)))
+    const { goto } = options
+    return this.with((data) => data.drafts.push((defaults) => nodeData(name, run, { goto }, undefined, defaults)))
+  }
+
+  defaults(options: Defaults): GraphImpl {
+    return this.with((data) => {
+      data.defaults = { ...data.defaults, ...given(options) }
+    })
   }
 
   addEdge(from: string | ReadonlyArray<string>, to: string, options: { readonly optional?: boolean } = {}): GraphImpl {
@@ -153,9 +167,19 @@ class GraphImpl {
   }
 }
 
+type AnyHandler = (error: any, state: any) => Effect.Effect<unknown, unknown, any>
+
 interface AnyNodeOptions extends Builder.NodeOptions<any, string, any, any> {
-  readonly onError?: ((error: any, state: any) => Effect.Effect<unknown, unknown, any>) | undefined
+  readonly onError?: AnyHandler | undefined
 }
+
+interface Defaults extends Policy.PolicyOptions {
+  readonly onError?: AnyHandler | undefined
+}
+
+/** The options that are given, so that absent ones replace no earlier ones. */
+const given = (options: Defaults): Defaults =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 
 interface AnyGraphOptions extends Builder.GraphNodeOptions<string> {
   readonly input?: ((state: any) => any) | undefined
@@ -166,9 +190,10 @@ const nodeData = (
   name: string,
   run: NodeData["run"],
   options: AnyNodeOptions,
-  input: Schema.Schema<any, any> | undefined
+  input: Schema.Schema<any, any> | undefined,
+  defaults: Defaults
 ): NodeData => {
-  const { onError } = options
+  const onError = options.onError ?? defaults.onError
   return {
     name,
     run,
@@ -177,17 +202,12 @@ const nodeData = (
     subscribe: options.subscribe ?? [],
     targets: new Set(options.goto),
     defer: options.defer ?? false,
-    policy: { retry: retryOf(options.retry), timeout: timeoutPolicy(options.timeout), cache: cacheOf(options.cache) },
+    policy: Policy.make(options, defaults),
     onError: onError && (({ error, state }) => onError(error, state)),
+    handlerPolicy: Policy.make({ cache: false }, defaults),
     renamedFrom: options.renamedFrom
   }
 }
-
-const retryOf = (retry: AnyNodeOptions["retry"]): RetryPolicy | undefined =>
-  retry === undefined ? undefined : "schedule" in retry ? retry : { schedule: retry }
-
-const cacheOf = (cache: AnyNodeOptions["cache"]): CachePolicy | undefined =>
-  cache === true ? {} : cache === false ? undefined : cache
 
 /** Runs a compiled graph as a node, sharing channels of equal name and kind unless they are mapped. */
 const graphNode = (channels: Channel.Fields, child: CompiledGraph.Any, options: AnyGraphOptions): NodeData["run"] => {

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as FiberId from "effect/FiberId"
+import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
 import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
@@ -125,6 +126,39 @@ export const make = <const Name extends string, Request, RI, Answer, AI>(
     request: options.request,
     answer: options.answer
   }) as unknown as Interrupt<Name, Request, Answer>
+}
+
+/** A pause of a typed interrupt with its question decoded. */
+export interface Pending<out Request> {
+  /** What to answer it by: `thread.resume({ [id]: answer })`. */
+  readonly id: string
+  readonly node: string
+  readonly namespace: ReadonlyArray<string>
+  readonly request: Request
+}
+
+/**
+ * The pauses of one typed interrupt among those that wait, with their questions decoded. A question that does not
+ * decode, because it was asked by another version, is left out.
+ *
+ * @example
+ * import { Schema } from "effect"
+ * import { type Graph, Interrupt } from "effect-pregel"
+ *
+ * const Approve = Interrupt.make("approve", { request: Schema.String, answer: Schema.Boolean })
+ *
+ * const questions = (outcome: Graph.Outcome<unknown>) =>
+ *   outcome._tag === "Paused" ? Interrupt.pending(Approve, outcome.interrupts).map(({ request }) => request) : []
+ */
+export const pending = <Name extends string, Request, Answer>(
+  interrupt: Interrupt<Name, Request, Answer>,
+  waiting: ReadonlyArray<PendingInterrupt>
+): ReadonlyArray<Pending<Request>> => {
+  const decode = ParseResult.decodeUnknownOption(interrupt.request)
+  return waiting.flatMap(({ id, name, namespace, node, value }) => {
+    const request = name === interrupt.interruptName ? decode(value) : Option.none()
+    return Option.isSome(request) ? [{ id, node, namespace, request: request.value }] : []
+  })
 }
 
 /** Tells whether a value is a typed interrupt. */

@@ -21,7 +21,7 @@ import type { Topology } from "./Topology.js"
 /** An answer that a call brings: for the only pause, for the pauses of a typed interrupt, or by id. */
 export type Answer =
   | { readonly _tag: "Bare"; readonly value: Json }
-  | { readonly _tag: "Named"; readonly name: string; readonly value: Json }
+  | { readonly _tag: "Named"; readonly name: string; readonly id?: string | undefined; readonly value: Json }
   | { readonly _tag: "ById"; readonly values: Readonly<Record<string, Json>> }
 
 /** What a call brings. */

@@ -102,7 +102,10 @@ export interface Thread<
     <I extends Interrupt.Any>(
       interrupt: I,
       answer: Interrupt.Answer<I>,
-      options?: ResumeOptions<keyof N & string, FullUpdate>
+      options?: ResumeOptions<keyof N & string, FullUpdate> & {
+        /** The pause that the answer is for, where several of the interrupt wait. */
+        readonly id?: string | undefined
+      }
     ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
   }
 
@@ -160,10 +163,11 @@ export type Resume = Answer
 export const answer = (value: unknown): Resume => ({ _tag: "Bare", value })
 /** Answers by interrupt id. */
 export const answers = (values: Answers): Resume => ({ _tag: "ById", values })
-/** The answer to the only pause of a typed interrupt. */
-export const answerTo = <I extends Interrupt.Any>(interrupt: I, value: Interrupt.Answer<I>): Resume => ({
+/** The answer to the only pause of a typed interrupt, or to the one with that id. */
+export const answerTo = <I extends Interrupt.Any>(interrupt: I, value: Interrupt.Answer<I>, id?: string): Resume => ({
   _tag: "Named",
   name: interrupt.interruptName,
+  id,
   value: new Typed(interrupt, value)
 })
 
@@ -360,7 +364,10 @@ const OPTION_KEYS = new Set([
 /** Tells the forms of `resume` apart. @internal */
 export const resumeArguments = (first: any, second: any, third: any): readonly [Answer | undefined, AnyOptions] => {
   if (first === undefined) return [undefined, second ?? {}]
-  if (Interrupt.isInterrupt(first)) return [answerTo(first, second as never), third ?? {}]
+  if (Interrupt.isInterrupt(first)) {
+    const { id, ...options } = third ?? {}
+    return [answerTo(first, second as never, id), options]
+  }
   return isOptions(first) ? [undefined, { ...first, ...second }] : [answers(first), second ?? {}]
 }
 
