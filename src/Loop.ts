@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import type { Applied } from "./Algo.js"
+import { reuse } from "./Cached.js"
 import * as Cell from "./Cell.js"
 import { ACTIVITY, ERROR, INTERRUPT, RESULT } from "./Checkpoint.js"
 import type { Commit } from "./Checkpointer.js"
@@ -61,11 +62,14 @@ const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.E
     Effect.flatMap(Effect.exit(restore(body)), (exit) =>
       Effect.zipRight(
         Exit.isFailure(exit) ? abandon(run, exit.cause) : Effect.void,
-        Effect.flatMap(Effect.exit(close(run, exit)), (closed): Effect.Effect<Outcome, unknown> => {
-          if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
-          if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
-          return Effect.succeed(withFinishedSiblings(run, exit.value))
-        })
+        Effect.flatMap(
+          Effect.exit(Effect.suspend(() => close(run, exit))),
+          (closed): Effect.Effect<Outcome, unknown> => {
+            if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
+            if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
+            return Effect.succeed(withFinishedSiblings(run, exit.value))
+          }
+        )
       )
     )
   )
@@ -106,6 +110,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     run.tasks = run.next.map((task) => new TaskState(run, task, inputOf(run, task)))
     if (run.saved.size > 0) yield* restore(run)
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
+    if (run.topology.caches && run.cache !== undefined) yield* reuse(run, run.cache)
     if (run.sink !== undefined) yield* announce(run)
 
     const step = new Step(run, run.tasks)
@@ -165,7 +170,7 @@ const refuse = (run: Run): Effect.Effect<never, unknown> | undefined => {
 /** Tells which tasks start, and what was restored of them. */
 const announce = (run: Run): Effect.Effect<void> => {
   for (const task of run.tasks) Events.started(run, task)
-  for (const task of run.tasks) if (task.status === "restored") Events.restored(run, task)
+  for (const task of run.tasks) if (task.status === "restored" || task.reused) Events.restored(run, task)
   return run.flush()
 }
 

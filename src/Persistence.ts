@@ -270,16 +270,14 @@ export class Persistence {
     }
   })
 
+  private readonly drained = Effect.async<void>((resume) => {
+    this.waiters.push(() => resume(Effect.void))
+  })
+
   /** Waits until all background saves are written; fails as they did. */
   private settled(): Effect.Effect<void, CheckpointerError | ThreadConflict> {
-    const wait = this.draining
-      ? Effect.async<void>((resume) => {
-          this.waiters.push(() => resume(Effect.void))
-        })
-      : Effect.void
-    return Effect.zipRight(
-      wait,
-      Effect.suspend(() => this.failure ?? Effect.void)
+    return Effect.suspend(() =>
+      this.draining ? Effect.flatMap(this.drained, () => this.failure ?? Effect.void) : (this.failure ?? Effect.void)
     )
   }
 
