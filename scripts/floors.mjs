@@ -8,16 +8,16 @@ import { filesBelow, moduleName, shown, src } from "./sources.mjs"
 const floors = [
   ["GraphError"],
   ["Channel", "Cell", "Codec", "Channels", "Send", "Command", "Checkpoint", "GraphEvent", "Reducers", "Topology", "EngineCodec"],
-  ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "Store", "SqlStore", "NodeCache"],
+  ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "EncryptedCheckpointer", "Store", "SqlStore", "NodeCache", "NodeCachePersistence"],
   ["Algo"],
   ["SavedCalls", "Task", "Interrupt", "Timer", "Activity"],
-  ["Journal", "Output", "Run", "TaskState", "Persistence", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
+  ["Journal", "Output", "Run", "TaskState", "Persistence", "Cached", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
   ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "GraphServer", "EntityProtocol", "EntityClient", "GraphEntity", "GraphView", "GraphTest"]
 ]
 
 /** Modules that need an optional peer or Node: a user imports them by their own path. */
-const notInRoot = ["SqlCheckpointer", "SqliteCheckpointer", "SqlStore", "KeyValueCheckpointer", "EntityProtocol", "EntityClient", "GraphEntity", "GraphServer"]
+const notInRoot = ["NodeCachePersistence", "SqlCheckpointer", "SqliteCheckpointer", "SqlStore", "KeyValueCheckpointer", "EntityProtocol", "EntityClient", "GraphEntity", "GraphServer"]
 
 /** Public modules whose values internal modules may use, because they import nothing of src themselves. */
 const dataModules = ["GraphError", "Checkpoint"]

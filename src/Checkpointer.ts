@@ -25,13 +25,13 @@ import type {
   ThreadStatus
 } from "./Checkpoint.js"
 import type { Append, Encoded } from "./CheckpointDriver.js"
-import type { CheckpointDecodeError, CheckpointerError, ThreadConflict } from "./GraphError.js"
+import { type CheckpointDecodeError, CheckpointerError, type ThreadConflict } from "./GraphError.js"
 import { encodeAddress } from "./internal/address.js"
 import { makeHousekeeping } from "./internal/housekeeping.js"
 import { makeMemory } from "./internal/memory.js"
 import { makeReading, makeThreads } from "./internal/reading.js"
 import { encodeName } from "./internal/record.js"
-import { makeGraphs, makeWriting } from "./internal/writing.js"
+import { fromLineage, makeGraphs, makeWriting } from "./internal/writing.js"
 
 /** The saver's own bookkeeping about the branch a checkpoint lies on; opaque to the engine, updated by `commit`. */
 export interface Lineage {
@@ -221,5 +221,49 @@ export const makeEncoded = (encoded: Encoded): Context.Tag.Service<typeof Checkp
   }
 }
 
+/**
+ * Tells whether the superstep that started from checkpoint `seq` lies on the branch that a lineage ends: a fork keeps
+ * what was before the checkpoint it starts from, not what was done there.
+ */
+export const isOnBranch = (lineage: Lineage, seq: number): boolean => {
+  const { before, run, seq: last } = fromLineage(lineage)!
+  if (seq >= run) return seq <= last
+  const oldest = before.ranges[0]?.[0] ?? run
+  if (seq < oldest) return before.block > 0
+  return before.ranges.some(([from, to]) => from <= seq && seq < to)
+}
+
 /** Keeps everything in this process, as encoded texts, until the layer is released. */
 export const layerMemory: Layer.Layer<Checkpointer> = Layer.sync(Checkpointer, () => makeEncoded(makeMemory()))
+
+/** A layer whose driver is wrapped: what decorators are made with. */
+export const mapEncoded =
+  <E2 = never, R2 = never>(wrap: (encoded: Encoded) => Effect.Effect<Encoded, E2, R2>) =>
+  <E, R>(layer: Layer.Layer<Checkpointer, E, R>): Layer.Layer<Checkpointer, E | E2, R | R2> =>
+    Layer.provide(
+      Layer.effect(
+        Checkpointer,
+        Effect.flatMap(Checkpointer, ({ encoded }) => Effect.map(wrap(encoded), makeEncoded))
+      ),
+      layer
+    )
+
+/** Refuses everything that would change what is stored, with the reason `Unsupported`. */
+export const readOnly: <E, R>(layer: Layer.Layer<Checkpointer, E, R>) => Layer.Layer<Checkpointer, E, R> = mapEncoded(
+  (encoded) => {
+    const refuse = (operation: string) => (): Effect.Effect<never, CheckpointerError> =>
+      new CheckpointerError({ operation, reason: "Unsupported", detail: "the storage is read-only" })
+    return Effect.succeed({
+      ...encoded,
+      append: refuse("commit"),
+      putWrites: refuse("putWrites"),
+      dropWrites: refuse("dropWrites"),
+      putThread: refuse("setStatus"),
+      setStatus: refuse("setStatus"),
+      takeFence: refuse("takeFence"),
+      rewrite: refuse("rewrite"),
+      deleteThread: refuse("deleteThread"),
+      graphId: refuse("commit")
+    })
+  }
+)
