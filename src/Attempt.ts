@@ -8,12 +8,13 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import { keeping } from "./Cached.js"
 import { isCommand } from "./Command.js"
 import { TaskTimeout } from "./GraphError.js"
 import { timeoutPolicy } from "./internal/timeout.js"
 import { addRoute, collect, follow, ParentCommand, type Sink } from "./Output.js"
 import type { TaskState } from "./TaskState.js"
-import type { Branch, RetryPolicy, TimeoutPolicy } from "./Topology.js"
+import type { Branch, NodePolicy, RetryPolicy, TimeoutPolicy } from "./Topology.js"
 
 type TaskEffect = Effect.Effect<void, unknown, any>
 
@@ -68,11 +69,15 @@ const once = (task: TaskState): TaskEffect =>
 /** The effect of a task. */
 export const attempt = (task: TaskState): TaskEffect => {
   const { policy } = task.node
+  return policy.cache === undefined ? limited(task, policy) : keeping(task, policy.cache, limited(task, policy))
+}
+
+const limited = (task: TaskState, policy: NodePolicy): TaskEffect => {
   const given = task.send?.options?.timeout
   const timeout = given === undefined ? policy.timeout : timeoutPolicy(given)
   if (timeout === undefined && policy.retry === undefined) return once(task)
-  const limited = timeout === undefined ? once(task) : withTimeout(task, timeout, once(task))
-  return policy.retry === undefined ? limited : withRetry(task, policy.retry, limited)
+  const body = timeout === undefined ? once(task) : withTimeout(task, timeout, once(task))
+  return policy.retry === undefined ? body : withRetry(task, policy.retry, body)
 }
 
 const withRetry = (task: TaskState, policy: RetryPolicy, body: TaskEffect): TaskEffect => {

@@ -249,15 +249,18 @@ export interface WorkerOptions<G extends string, R> {
   readonly goto?: ReadonlyArray<G> | undefined
   /** Wait until nothing else can run; default `false`. */
   readonly defer?: boolean | undefined
-  /** Repeat a failed attempt by a schedule; none by default. Pauses are never repeated. */
-  readonly retry?: Schedule.Schedule<unknown, any, R> | RetryPolicy<R> | undefined
+  /** Repeat a failed attempt by a schedule; none by default, `false` against the graph's default. Pauses are never repeated. */
+  readonly retry?: Schedule.Schedule<unknown, any, R> | RetryPolicy<R> | false | undefined
   /** Time limit of one attempt, in total or without progress; none by default. Exceeding it fails with `TaskTimeout`. */
-  readonly timeout?: Duration.DurationInput | TimeoutPolicy | undefined
+  readonly timeout?: Duration.DurationInput | TimeoutPolicy | false | undefined
   /** Reuse results for equal inputs; needs a `NodeCache`. Default `false`. */
   readonly cache?: boolean | CachePolicy | undefined
   /** The name under which paused threads may know this node. */
   readonly renamedFrom?: string | undefined
 }
+
+/** Options of `defaults`. */
+export type NodeDefaults<R> = Pick<WorkerOptions<never, R>, "retry" | "timeout" | "cache">
 
 /** Options of `addNode`. */
 export interface NodeOptions<C extends Channel.Fields, G extends string, K extends keyof C & string, R>
@@ -370,6 +373,16 @@ export interface Graph<
     E | E2 | Extract<E1, Errors.GraphInterrupt>,
     R | R1 | R2 | R3
   >
+
+  /**
+   * Policies of every node that says nothing itself, added before or after; of several calls the last one counts for
+   * each policy. `onError` handles what nodes without a handler of their own fail with, whose failures stay in the
+   * graph's type. Handlers are repeated and limited in time as nodes are, and never cached. Graphs inside keep their
+   * own.
+   */
+  defaults<B extends Returnable<C> = void, E2 = never, R2 = never, R3 = never>(
+    options: NodeDefaults<R3> & ErrorHandler<unknown, unknown, B & NoInfer<Output<C, N, never, B>>, E2, R2>
+  ): Graph<C, N, In, Out, Ref | LaterSends<N, B>, Ev, E | E2, R | R2 | R3>
 
   /** Adds a node that is run by `Send`s only: `input` is the schema of what they carry. */
   addWorker<

@@ -26,6 +26,7 @@ export interface NodeData {
   readonly input: Schema.Schema<any, any> | undefined
   readonly policy: NodePolicy
   readonly onError: ((failure: any) => Effect.Effect<unknown, unknown, any>) | undefined
+  readonly handlerPolicy: NodePolicy
   readonly renamedFrom: string | undefined
 }
 
@@ -320,7 +321,8 @@ const makeNodes = (
       hidden: false,
       input: Codec.plain,
       run: node.onError!,
-      targets: node.targets
+      targets: node.targets,
+      policy: node.handlerPolicy
     })
   }
   return nodes

@@ -224,6 +224,7 @@ const dataOf = (name: string, options: Options<any, any, any, any, any, any, any
     defer: false,
     policy: Policy.make(options),
     onError: undefined,
+    handlerPolicy: {},
     renamedFrom: undefined
   }
   return {

@@ -16,10 +16,8 @@ import { compile as compileData, type GraphData, type NodeData } from "./Compile
 import * as CompiledGraph from "./CompiledGraph.js"
 import { InvalidGraph } from "./GraphError.js"
 import * as Policy from "./internal/policy.js"
-import { timeoutPolicy } from "./internal/timeout.js"
 import * as Nested from "./Nested.js"
 import * as Runs from "./Runs.js"
-import type { CachePolicy, RetryPolicy } from "./Topology.js"
 
 export type {
   Any,

@@ -65,6 +65,8 @@ export class TaskState implements TaskWrites, Frame, Scope {
   fiber: Fiber.RuntimeFiber<unknown, unknown> | undefined = undefined
   /** Something of this task that is not saved yet. */
   unsaved = false
+  /** Its writes are those of an earlier task with an equal input. */
+  reused = false
   /** The failed task that this one handles. */
   handles: TaskState | undefined = undefined
   attempt = 1

@@ -1,5 +1,6 @@
 /** Policies of nodes, from the forms in which their options may be given. */
 import type { CachePolicy, NodePolicy, RetryPolicy, TimeoutPolicy } from "../Topology.js"
+import { timeoutPolicy } from "./timeout.js"
 
 /** The options of a node that make its policy. `false` is no policy, also where the graph has a default. */
 export interface PolicyOptions {
@@ -11,11 +12,8 @@ export interface PolicyOptions {
 const retryOf = (retry: PolicyOptions["retry"]): RetryPolicy | undefined =>
   retry === undefined || retry === false ? undefined : "schedule" in retry ? retry : { schedule: retry }
 
-const timeoutOf = (timeout: PolicyOptions["timeout"]): TimeoutPolicy | undefined => {
-  if (timeout === undefined || timeout === false) return undefined
-  const isPolicy = typeof timeout === "object" && ("run" in timeout || "idle" in timeout)
-  return isPolicy ? (timeout as TimeoutPolicy) : { run: timeout as NonNullable<TimeoutPolicy["run"]> }
-}
+const timeoutOf = (timeout: PolicyOptions["timeout"]): TimeoutPolicy | undefined =>
+  timeout === undefined || timeout === false ? undefined : timeoutPolicy(timeout)
 
 const cacheOf = (cache: PolicyOptions["cache"]): CachePolicy | undefined =>
   cache === true ? {} : cache === false ? undefined : cache
