@@ -1,3 +1,4 @@
+import * as KeyValueStore from "@effect/platform/KeyValueStore"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { afterAll, describe, it } from "@effect/vitest"
@@ -6,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import { inject } from "vitest"
 import * as Checkpointer from "../src/Checkpointer.js"
 import { checkpointerSuite } from "../src/GraphTest.js"
+import * as KeyValueCheckpointer from "../src/KeyValueCheckpointer.js"
 import * as SqlCheckpointer from "../src/SqlCheckpointer.js"
 import * as SqliteCheckpointer from "../src/SqliteCheckpointer.js"
 
@@ -29,6 +31,11 @@ checkpointerSuite(
   Layer.provide(SqlCheckpointer.layer(), SqliteClient.layer({ filename: ":memory:" })),
   { runner, numRuns: 30 }
 )
+
+checkpointerSuite("a key-value store", Layer.provide(KeyValueCheckpointer.layer(), KeyValueStore.layerMemory), {
+  runner,
+  numRuns: 30
+})
 
 checkpointerSuite(
   "PostgreSQL",
