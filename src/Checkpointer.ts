@@ -267,3 +267,24 @@ export const readOnly: <E, R>(layer: Layer.Layer<Checkpointer, E, R>) => Layer.L
     })
   }
 )
+
+/** Refuses rows and pending writes with a text of more than `characters`, with the reason `LimitExceeded`. */
+export const limited = (
+  characters: number
+): (<E, R>(layer: Layer.Layer<Checkpointer, E, R>) => Layer.Layer<Checkpointer, E, R>) =>
+  mapEncoded((encoded) => {
+    const problemOf = (texts: ReadonlyArray<string | null>): CheckpointerError | undefined => {
+      const longest = texts.reduce((most, text) => Math.max(most, text?.length ?? 0), 0)
+      if (longest <= characters) return undefined
+      const detail = `a text of ${longest} characters is longer than the limit of ${characters}`
+      return new CheckpointerError({ operation: "commit", reason: "LimitExceeded", detail })
+    }
+    return Effect.succeed({
+      ...encoded,
+      append: (rows) =>
+        problemOf(rows.flatMap(({ data, log, writes }) => [data, log, ...writes.map(({ value }) => value)])) ??
+        encoded.append(rows),
+      putWrites: (address, seq, writes, fence) =>
+        problemOf(writes.map(({ value }) => value)) ?? encoded.putWrites(address, seq, writes, fence)
+    })
+  })

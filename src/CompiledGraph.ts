@@ -48,6 +48,10 @@ export interface RunOptions<N extends string = string> {
    * request can be delivered twice. Kept in the metadata as `run_id`.
    */
   readonly runId?: string | undefined
+  /** What the graph remembers when it runs inside a node of another one; default `"call"`. */
+  readonly persistence?: Nested.SubgraphPersistence | undefined
+  /** Tells instances apart that run in parallel inside nodes with `"thread"` persistence. */
+  readonly key?: string | undefined
   /** Lets another fiber ask the run to stop at the end of its superstep: see `makeControl`. */
   readonly control?: Control | undefined
 }
@@ -179,7 +183,7 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
       const merged = Runs.merge(options, runOptions)
       if (task._tag === "None") return Runs.start(topology, merged, { call: callOf(input) })
       const record = isCommand(input) ? {} : input
-      return Effect.map(Nested.run(topology, record, Runs.stopsOf(merged), {}), (state) => ({
+      return Effect.map(Nested.run(topology, record, Runs.stopsOf(merged), merged), (state) => ({
         _tag: "Completed" as const,
         state
       }))

@@ -233,6 +233,7 @@ const fork = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Accep
   const kept = answers.length === 0 ? [] : results(run.saved)
   run.tree.answers.clear()
   run.saved = new Map()
+  run.forked = true
   yield* save(run, "fork")
   if (answers.length === 0) return
   const translated = answers.map((answer) => ({ ...answer, id: answer.id.replace(from, run.checkpointId) }))

@@ -220,7 +220,7 @@ const graphNode = (channels: Channel.Fields, child: CompiledGraph.Any, options: 
   const toInput = options.input ?? pick(shares(topology.input))
   const toOutput = options.output ?? pick(shares(topology.output))
   const stops = Runs.stopsOf(child.options)
-  return (state) => Effect.map(Nested.run(topology, toInput(state), stops, options), toOutput)
+  return (state) => Effect.map(Nested.run(topology, toInput(state), stops, { ...child.options, ...options }), toOutput)
 }
 
 /**

@@ -4,7 +4,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import type * as Runtime from "effect/Runtime"
+import * as Stream from "effect/Stream"
 import { Algo, type Seen, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
 import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESUME } from "./Checkpoint.js"
@@ -48,6 +50,10 @@ export interface Request {
   readonly mayBeSaved: boolean
   /** The checkpoint to start from, where it is loaded already. */
   readonly loaded?: Loaded | undefined
+  /** The run whose task this run is part of. */
+  readonly within?: Run | undefined
+  /** Whether a saved checkpoint lies on the branch of the thread that is run; older ones are looked at until one does. */
+  readonly belongs?: ((loaded: Loaded) => boolean) | undefined
   /** Whether an input is ignored because the saved run is the same one: a nested run goes on when its task is replayed. */
   readonly continues: (loaded: Loaded) => boolean
 }
@@ -57,12 +63,17 @@ const load = Effect.fnUntraced(function* (request: Request) {
   const { checkpointer, thread } = request.tree
   if (request.loaded !== undefined) return { loaded: request.loaded, head: request.loaded.head }
   if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return NOTHING
+  yield* request.tree.saves!.release(request.namespace)
   const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at ?? undefined)
   if (request.at === null) return { loaded: undefined, head: loaded?.head ?? 0 }
   if (loaded === undefined && request.at !== undefined) {
     return yield* new UnknownCheckpoint({ thread, checkpoint: request.at })
   }
-  return { loaded, head: loaded?.head ?? 0 }
+  if (loaded === undefined || request.belongs === undefined || request.belongs(loaded)) {
+    return { loaded, head: loaded?.head ?? 0 }
+  }
+  const older = checkpointer.list({ thread, namespace: request.namespace }).pipe(Stream.filter(request.belongs))
+  return { loaded: Option.getOrUndefined(yield* Stream.runHead(older)), head: loaded.head }
 })
 
 const NOTHING: { readonly loaded: Loaded | undefined; readonly head: number } = { loaded: undefined, head: 0 }
@@ -191,6 +202,8 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
   }
   const snapshots = checkpoint === undefined ? [] : yield* decodeChannels(request, checkpoint)
   const run = new Run(tree, topology, algo, runtime, request.namespace, request.path, request.parents, snapshots)
+  run.root = request.within?.root ?? run
+  run.headAtLoad = head
   if (loaded !== undefined) adopt(run, loaded)
   request.onOpen?.(run)
   if (request.saves && tree.checkpointer !== undefined && tree.thread !== undefined) {
@@ -212,11 +225,12 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
   return { run, loaded }
 })
 
-const adopt = (run: Run, { checkpoint, writes }: Loaded): void => {
+const adopt = (run: Run, { checkpoint, lineage, writes }: Loaded): void => {
   run.step = checkpoint.step + 1
   run.seq = checkpoint.seq
   run.created = checkpoint.created
   run.loadedSeq = checkpoint.seq
+  run.lineageAtLoad = lineage
   run.resumedAt = checkpoint.resumedAt
   run.ran = checkpoint.ran.map((name) => run.topology.renamedNodes.get(name) ?? name)
   run.seen = seenOf(run.topology, checkpoint)

@@ -5,6 +5,7 @@
  * replayed, it goes on where it was.
  */
 import * as Effect from "effect/Effect"
+import { seqOfId } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import { GraphInterrupt } from "./GraphError.js"
 import type { Request } from "./Load.js"
@@ -82,6 +83,8 @@ const requestOf = (
     namespace: within(stable ? stableNamespace(run.path) : run.namespace, segment),
     path: [...run.path, segment],
     parents: { ...run.parents, [run.namespace]: run.checkpointId },
+    within: run,
+    belongs: stable ? ({ checkpoint }) => run.root.isPast(seqOfId(checkpoint.parents[""] ?? "") ?? 0) : undefined,
     saves: persistence !== "none" && run.persistence !== undefined,
     at: undefined,
     call: { _tag: "Input", value: input },

@@ -11,12 +11,13 @@ import type * as Runtime from "effect/Runtime"
 import type { Algo, Seen, TaskPlan } from "./Algo.js"
 import { ChannelTable, type Snapshot } from "./Channels.js"
 import { type Json, makeId, type PendingWrite, type Source } from "./Checkpoint.js"
-import type { Checkpointer } from "./Checkpointer.js"
+import { type Checkpointer, isOnBranch, type Lineage } from "./Checkpointer.js"
 import type { PendingInterrupt } from "./GraphError.js"
 import type { ActivityEnded, GraphEvent } from "./GraphEvent.js"
 import type { Journal } from "./Journal.js"
 import { NodeCache } from "./NodeCache.js"
 import type { Persistence } from "./Persistence.js"
+import type { SaveQueue } from "./SaveQueue.js"
 import type { Step } from "./Step.js"
 import type { TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
@@ -39,12 +40,16 @@ export interface Sink {
 /** A request to stop at the end of the running superstep. */
 export interface Control {
   drain: string | undefined
+  /** Whether another process may have taken the thread over without this one noticing; asked before a side effect. */
+  readonly doubt?: { readonly exists: () => boolean; readonly settled: () => void } | undefined
 }
 
 /** What all runs of one call share. */
 export interface Tree {
   readonly thread: string | undefined
   readonly checkpointer: Context.Tag.Service<Checkpointer> | undefined
+  /** What is not written yet; there is one where there is a checkpointer. */
+  readonly saves: SaveQueue | undefined
   readonly durability: Durability
   readonly recursionLimit: number
   /** Milliseconds that one superstep may take. */
@@ -58,8 +63,6 @@ export interface Tree {
   readonly sink: Sink | undefined
   /** Answers by interrupt id: saved ones and those that this call brings. */
   readonly answers: Map<string, { readonly value: Json }>
-  /** Set while the root replays an old checkpoint: subgraphs go back to what they were before it. */
-  readonly replayedFrom: number | undefined
 }
 
 /** What was saved for the tasks of the current checkpoint, by task. */
@@ -95,6 +98,13 @@ export class Run {
   source: Source = "input"
   /** The checkpoint this run was loaded from: its tasks may have saved subgraph runs. */
   loadedSeq = 0
+  /** The namespace's greatest number when the run was loaded: what it writes itself is greater. */
+  headAtLoad = 0
+  lineageAtLoad: Lineage | undefined = undefined
+  /** Set when the run left the checkpoint it was loaded from for a fork of it. */
+  forked = false
+  /** The run of the graph that encloses all others. */
+  root: Run = this
   /** Set when the run must not go on. */
   cancelled: Cause.Cause<unknown> | undefined = undefined
   /** Of a run inside a task: told that one of its own tasks made progress. */
@@ -131,6 +141,13 @@ export class Run {
       this.idOf = { seq: this.seq, created: this.created, id: makeId(this.seq, this.created) }
     }
     return this.idOf.id
+  }
+
+  /** Tells whether the superstep that started from a checkpoint of this run's namespace is part of the run's past. */
+  isPast(seq: number): boolean {
+    if (seq > this.headAtLoad) return true
+    if (this.lineageAtLoad === undefined || (seq === this.loadedSeq && this.forked)) return false
+    return isOnBranch(this.lineageAtLoad, seq)
   }
 
   /** Ends the run with a failure as soon as its tasks are interrupted; between supersteps at once. */

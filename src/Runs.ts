@@ -13,6 +13,7 @@ import type { GraphEvent, Mode } from "./GraphEvent.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import type { Breakpoints, Control, Durability, Run, Sink, Tree } from "./Run.js"
+import { SaveQueue } from "./SaveQueue.js"
 import type { Topology } from "./Topology.js"
 
 /** Options of a run, without types. */
@@ -78,6 +79,7 @@ export const unknownStops = (topology: Topology, options: Options): ReadonlyArra
 const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree => ({
   thread: target.thread,
   checkpointer: target.checkpointer,
+  saves: target.checkpointer && new SaveQueue(target.checkpointer, options.fence),
   durability: options.durability ?? "sync",
   recursionLimit: options.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
   stepTimeout: options.stepTimeout === undefined ? undefined : Duration.toMillis(options.stepTimeout),
@@ -91,8 +93,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   fence: options.fence,
   control: options.control ?? { drain: undefined },
   sink,
-  answers: new Map(),
-  replayedFrom: undefined
+  answers: new Map()
 })
 
 /** Metadata key of the run that wrote a checkpoint. */

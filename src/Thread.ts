@@ -355,6 +355,8 @@ const OPTION_KEYS = new Set([
   "interruptAfter",
   "metadata",
   "runId",
+  "persistence",
+  "key",
   "control",
   "multitask",
   "update",
