@@ -360,7 +360,7 @@ const initialValue = (definition: Definition) => (definition.initial === undefin
 /**
  * The live cell of a channel: fresh, or restored from a snapshot (`semantics.md` 1.0). `MISSING` restores a fresh one.
  */
-export const make = (name: string, channel: Any, snapshot: unknown = MISSING): Cell => {
+export const make = (name: string, channel: Any, snapshot: unknown): Cell => {
   const definition = channel.definition
   const saved = snapshot !== MISSING
   switch (definition.kind) {

@@ -52,7 +52,7 @@ export class ChannelTable {
     const cell = this.cells[id]
     if (cell !== undefined) return cell
     const spec = this.specs[id]!
-    return (this.cells[id] = Cell.make(spec.name, spec.channel))
+    return (this.cells[id] = Cell.make(spec.name, spec.channel, Channel.MISSING))
   }
 
   /** The value, or `MISSING`. */
