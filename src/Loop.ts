@@ -87,6 +87,8 @@ const close = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<void,
   const { persistence, tree } = run
   if (persistence === undefined) return Effect.void
   const status = Exit.isFailure(exit) ? "failed" : exit.value._tag === "Paused" ? "paused" : "idle"
+  const isDone = Exit.isSuccess(exit) && exit.value._tag === "Completed"
+  if (run.forgets && isDone && tree.durability === "exit") return Effect.void
   const closed = persistence.close(status)
   if (run.namespace !== "" || tree.durability === "exit" || status === "idle") return closed
   return Effect.zipRight(closed, tree.checkpointer!.setStatus(tree.thread!, status))

@@ -84,6 +84,7 @@ const requestOf = (
     path: [...run.path, segment],
     parents: { ...run.parents, [run.namespace]: run.checkpointId },
     within: run,
+    forgets: !stable,
     belongs: stable ? ({ checkpoint }) => run.root.isPast(seqOfId(checkpoint.parents[""] ?? "") ?? 0) : undefined,
     saves: persistence !== "none" && run.persistence !== undefined,
     at: undefined,

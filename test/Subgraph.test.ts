@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import { Channel, Checkpointer, Command, Graph, Interrupt, Send } from "effect-pregel"
 import { before, concat, log, makeTrace, rows, snapshots, sum } from "./support/thread.js"
 
@@ -302,6 +302,55 @@ describe("what a subgraph remembers", () => {
       assert.deepStrictEqual(yield* again(0), [s(2), s(3)])
       assert.deepStrictEqual(yield* again(1), [s(3)])
     }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+})
+
+describe("subgraphs and durability", () => {
+  const nested = (asks: boolean) => {
+    const leaf = Graph.make("leaf", { value: log })
+      .addNode("ask", () =>
+        asks ? Effect.map(Interrupt.interrupt<string>("q"), (value) => ({ value })) : Effect.succeed({ value: "leaf" })
+      )
+      .addEdge(START, "ask")
+      .compile()
+    const middle = Graph.make("middle", { value: log }).addGraph("leaf", leaf).addEdge(START, "leaf").compile()
+    return Graph.make("root", { value: log }).addGraph("middle", middle).addEdge(START, "middle").compile()
+  }
+
+  it.effect("per-142 they save as the root does: every superstep, or nothing when all went well with exit", () =>
+    Effect.gen(function* () {
+      const { list, namespaces } = yield* Checkpointer.Checkpointer
+      for (const [durability, expected] of [
+        ["sync", [3, 3, 3]],
+        ["async", [3, 3, 3]],
+        ["exit", [1]]
+      ] as const) {
+        yield* nested(false).thread(durability).invoke({}, { durability })
+        const counts: Array<number> = []
+        for (const namespace of yield* namespaces(durability)) {
+          counts.push(yield* Stream.runCount(list({ thread: durability, namespace })))
+        }
+        assert.deepStrictEqual(counts, expected)
+      }
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect(
+    "per-143 with exit durability a pause saves one checkpoint on each level, and the resume one at the root",
+    () =>
+      Effect.gen(function* () {
+        const { list, namespaces } = yield* Checkpointer.Checkpointer
+        const thread = nested(true).thread("t")
+        const counts = Effect.gen(function* () {
+          const spaces = yield* namespaces("t")
+          return yield* Effect.forEach(spaces, (namespace) => Stream.runCount(list({ thread: "t", namespace })))
+        })
+        yield* Effect.flip(thread.invoke({}, { durability: "exit" }))
+        assert.deepStrictEqual(yield* counts, [1, 1, 1])
+        assert.deepStrictEqual(yield* thread.answer("a", { durability: "exit" }), { value: ["a"] })
+        assert.deepStrictEqual(yield* counts, [2, 1, 1])
+        assert.isDefined((yield* thread.state).checkpoint!.parent)
+      }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })
 
