@@ -10,7 +10,7 @@ import type * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
 import type * as Channel from "./Channel.js"
 import type { Command, END, PARENT, START, Target } from "./Command.js"
-import type { CompiledGraph, CompileOptions, Nodes, TypeId } from "./CompiledGraph.js"
+import type { CompiledGraph, CompileOptions, InputOf, Nodes, NodeType, Reads, SendTo, TypeId } from "./CompiledGraph.js"
 import type * as Errors from "./GraphError.js"
 import type { NestedOptions } from "./Nested.js"
 import type { Send } from "./Send.js"
@@ -75,7 +75,7 @@ export interface SharedOutputMismatch<out Name> {
 /** Refuses a node's name that is taken or reserved; a name that is only known at run time is left to `compile`. */
 export type NodeName<Name extends string, N extends Nodes> = string extends Name
   ? unknown
-  : Name extends keyof N
+  : Name extends N["name"]
     ? NodeAlreadyAdded<Name>
     : Name extends START | END | PARENT | `__${string}`
       ? ReservedNodeName<Name>
@@ -119,13 +119,13 @@ export type Returnable<C extends Channel.Fields> =
   | ReadonlyArray<Channel.StateUpdate<C> | AnyCommand | Send>
 
 /** A place to go to: declared in `goto`, and a `Send` carries what its target takes, as far as that is added yet. */
-type Allowed<N extends Nodes, G extends string, T> =
+type Allowed<C extends Channel.Fields, N extends Nodes, G extends string, T> =
   T extends Send<infer Name, infer Arg>
     ? Name extends G
-      ? Name extends keyof N
-        ? [Arg] extends [N[Name]]
+      ? Name extends N["name"]
+        ? [Arg] extends [InputOf<N, Name, Channel.State<C>>]
           ? T
-          : SendArgumentMismatch<Name, N[Name]>
+          : SendArgumentMismatch<Name, InputOf<N, Name, Channel.State<C>>>
         : T
       : GotoNotDeclared<Name>
     : T extends G | END
@@ -137,12 +137,12 @@ export type Output<C extends Channel.Fields, N extends Nodes, G extends string, 
   ? A
   : A extends Command<infer U, infer T, infer P>
     ? [P] extends [never]
-      ? [T] extends [Allowed<N, G, T>]
+      ? [T] extends [Allowed<C, N, G, T>]
         ? Command<CommandUpdate<C, U>, T, P>
-        : Exclude<Allowed<N, G, T>, Target>
+        : Exclude<Allowed<C, N, G, T>, Target>
       : A
     : A extends Send
-      ? Allowed<N, G, A>
+      ? Allowed<C, N, G, A>
       : A extends ReadonlyArray<infer I>
         ? [Extract<I, AnyCommand | Send>] extends [never]
           ? ListOfUpdates
@@ -156,7 +156,7 @@ export type Output<C extends Channel.Fields, N extends Nodes, G extends string, 
 /** The `Send`s among a node's results that go to nodes which are not added yet: `compile` checks what they carry. */
 export type LaterSends<N extends Nodes, A> =
   A extends Send<infer Name, unknown>
-    ? Name extends keyof N
+    ? Name extends N["name"]
       ? never
       : A
     : A extends Command<any, infer T, infer P>
@@ -168,29 +168,29 @@ export type LaterSends<N extends Nodes, A> =
         : never
 
 /** One result of a router: a declared target, or a `Send` to one with the input that it takes. */
-export type Destination<N extends Nodes, To extends string> =
+export type Destination<C extends Channel.Fields, N extends Nodes, To extends string> =
   | To
-  | { readonly [K in To & keyof N & string]: Send<K, N[K]> }[To & keyof N & string]
+  | SendTo<Extract<N, { readonly name: To }>, Channel.State<C>>
 
 /** What a router may return: a destination, a list of them, or an effect of either. */
 export type Route<D, E, R> = D | ReadonlyArray<D> | Effect.Effect<D | ReadonlyArray<D>, E, R>
 
-type SendMismatch<N extends Nodes, S> =
+type SendMismatch<C extends Channel.Fields, N extends Nodes, S> =
   S extends Send<infer Name, infer Arg>
-    ? Name extends keyof N
-      ? [Arg] extends [N[Name]]
+    ? Name extends N["name"]
+      ? [Arg] extends [InputOf<N, Name, Channel.State<C>>]
         ? never
-        : SendArgumentMismatch<Name, N[Name]>
+        : SendArgumentMismatch<Name, InputOf<N, Name, Channel.State<C>>>
       : never
     : never
 
-type Unknown<N extends Nodes, Ref> = Exclude<Extract<Ref, string>, keyof N | END>
+type Unknown<N extends Nodes, Ref> = Exclude<Extract<Ref, string>, N["name"] | END>
 
 /** What a complete graph is: every `goto` names a node, every `Send` carries what its target takes. */
-export type Complete<N extends Nodes, Ref, Self> = [Unknown<N, Ref>] extends [never]
-  ? [SendMismatch<N, Ref>] extends [never]
+export type Complete<C extends Channel.Fields, N extends Nodes, Ref, Self> = [Unknown<N, Ref>] extends [never]
+  ? [SendMismatch<C, N, Ref>] extends [never]
     ? Self
-    : SendMismatch<N, Ref>
+    : SendMismatch<C, N, Ref>
   : NodesNeverAdded<Unknown<N, Ref>>
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -304,9 +304,6 @@ interface Variance<in out C, in out N, out E, out R> {
   readonly _R: Types.Covariant<R>
 }
 
-/** What a node's name adds to the nodes of a graph: the input that it takes. */
-export type Added<N extends Nodes, Name extends string, I> = N & { readonly [P in Name]: I }
-
 /** One step of `addSequence`. */
 export type SequenceStep<C extends Channel.Fields> = readonly [
   name: string,
@@ -365,7 +362,7 @@ export interface Graph<
       ErrorHandler<Channel.State<C, K>, NoInfer<Handled<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
   ): Graph<
     C,
-    Added<N, Name, Channel.State<C, K>>,
+    N | NodeType<Name, Reads<K>>,
     In,
     Out,
     Ref | G | LaterSends<N, A | B>,
@@ -405,7 +402,7 @@ export interface Graph<
       ErrorHandler<NoInfer<I>, NoInfer<Handled<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
   ): Graph<
     C,
-    Added<N, Name, I>,
+    N | NodeType<Name, I>,
     In,
     Out,
     Ref | G | LaterSends<N, A | B>,
@@ -423,7 +420,7 @@ export interface Graph<
     name: Name & NodeName<Name, N>,
     child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & TakesFrom<C, NoInfer<U>> & GivesTo<C, NoInfer<S>>,
     options?: GraphNodeOptions<G> & { readonly input?: undefined; readonly output?: undefined }
-  ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
+  ): Graph<C, N | NodeType<Name, Reads<keyof C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
   addGraph<
     const Name extends string,
     S,
@@ -440,7 +437,7 @@ export interface Graph<
     name: Name & NodeName<Name, N>,
     child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & GivesTo<C, NoInfer<S>>,
     options: GraphNodeOptions<G> & MapsInput<C, NoInfer<U>, A> & { readonly output?: undefined }
-  ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
+  ): Graph<C, N | NodeType<Name, Reads<keyof C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
   addGraph<
     const Name extends string,
     S,
@@ -457,7 +454,7 @@ export interface Graph<
     name: Name & NodeName<Name, N>,
     child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1> & TakesFrom<C, NoInfer<U>>,
     options: GraphNodeOptions<G> & MapsOutput<C, NoInfer<S>, B> & { readonly input?: undefined }
-  ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
+  ): Graph<C, N | NodeType<Name, Reads<keyof C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
   addGraph<
     const Name extends string,
     S,
@@ -475,12 +472,12 @@ export interface Graph<
     name: Name & NodeName<Name, N>,
     child: CompiledGraph<S, U, N1, Ev1, E1, R1, S1, U1>,
     options: GraphNodeOptions<G> & MapsInput<C, NoInfer<U>, A> & MapsOutput<C, NoInfer<S>, B>
-  ): Graph<C, Added<N, Name, Channel.State<C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
+  ): Graph<C, N | NodeType<Name, Reads<keyof C>>, In, Out, Ref | G, Ev, E | E1, R | R1>
 
   /** Runs `to` after `from`; with a list of sources, once all of them have run (a join). */
-  addEdge<const From extends (keyof N & string) | START | ReadonlyArray<keyof N & string>>(
+  addEdge<const From extends N["name"] | START | ReadonlyArray<N["name"]>>(
     from: From,
-    to: (keyof N & string) | END,
+    to: N["name"] | END,
     ...options: From extends string ? [] : [options?: JoinOptions]
   ): this
 
@@ -488,13 +485,13 @@ export interface Graph<
    * Lets a router choose what runs after `from`: targets, `Send`s to them, or a list. It sees the state with the node's
    * own writes. `targets` lists the nodes it may choose, or names them by labels.
    */
-  addConditionalEdges<const To extends (keyof N & string) | END, E1 = never, R1 = never>(
-    from: (keyof N & string) | START,
-    route: (state: Channel.State<C>) => Route<Destination<N, NoInfer<To>>, E1, R1>,
+  addConditionalEdges<const To extends N["name"] | END, E1 = never, R1 = never>(
+    from: N["name"] | START,
+    route: (state: Channel.State<C>) => Route<Destination<C, N, NoInfer<To>>, E1, R1>,
     targets: ReadonlyArray<To>
   ): Graph<C, N, In, Out, Ref, Ev, E | E1, R | R1>
-  addConditionalEdges<const T extends { readonly [label: string]: (keyof N & string) | END }, E1 = never, R1 = never>(
-    from: (keyof N & string) | START,
+  addConditionalEdges<const T extends { readonly [label: string]: N["name"] | END }, E1 = never, R1 = never>(
+    from: N["name"] | START,
     route: (state: Channel.State<C>) => Route<NoInfer<keyof T & string>, E1, R1>,
     targets: T
   ): Graph<C, N, In, Out, Ref, Ev, E | E1, R | R1>
@@ -504,7 +501,7 @@ export interface Graph<
     steps: Steps & CheckedSteps<C, N, Steps>
   ): Graph<
     C,
-    Added<N, Steps[number][0], Channel.State<C>>,
+    N | NodeType<Steps[number][0], Reads<keyof C>>,
     In,
     Out,
     Ref,
@@ -515,8 +512,8 @@ export interface Graph<
 
   /** Checks the graph and makes it ready to run. Throws `InvalidGraph`; `validate` gives the same as a value. */
   compile(
-    this: Complete<N, Ref, Graph<C, N, In, Out, Ref, Ev, E, R>>,
-    options?: CompileOptions<keyof N & string>
+    this: Complete<C, N, Ref, Graph<C, N, In, Out, Ref, Ev, E, R>>,
+    options?: CompileOptions<N["name"]>
   ): CompiledGraph<
     Channel.State<C, Out>,
     Channel.StateUpdate<C, In>,

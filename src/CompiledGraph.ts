@@ -21,8 +21,28 @@ import type { Topology } from "./Topology.js"
 export const TypeId: unique symbol = Symbol.for("effect-pregel/Graph")
 export type TypeId = typeof TypeId
 
-/** Nodes by name, with the type of input that a `Send` to them carries. */
-export type Nodes = { readonly [name: string]: any }
+/** A node of a graph as the compiler knows it: its name, and the input that it takes. */
+export interface NodeType<out Name extends string, out Input> {
+  readonly name: Name
+  readonly input: Input
+}
+
+/** The nodes of a graph: a union. */
+export type Nodes = NodeType<string, any>
+
+/** Stands for the part of the state that these channels make: cheaper for the compiler than the type itself. */
+export interface Reads<out Channels extends PropertyKey> {
+  readonly [TypeId]: Channels
+}
+
+type InputFrom<Input, Full> = Input extends Reads<infer K> ? Pick<Full, K & keyof Full> : Input
+
+/** The input that the node of this name takes; `Full` is the graph's whole state. */
+export type InputOf<N extends Nodes, Name, Full> = InputFrom<Extract<N, { readonly name: Name }>["input"], Full>
+
+/** The `Send`s that nodes take; `Full` is the graph's whole state. */
+export type SendTo<N extends Nodes, Full> =
+  N extends NodeType<infer Name, infer Input> ? Send<Name, InputFrom<Input, Full>> : never
 
 /** Options of one run. Each has one home: here. */
 export interface RunOptions<N extends string = string> {
@@ -71,9 +91,9 @@ export interface StreamOptions<M extends GraphEvent.Mode, N extends string = str
 }
 
 /** A `Command` as input of a run: it writes to the state and goes to nodes instead of the graph's start. */
-export type CommandInput<N extends Nodes, Update> = Command<
+export type CommandInput<N extends Nodes, Update, Full> = Command<
   Update | ReadonlyArray<readonly [channel: string, update: unknown]>,
-  (keyof N & string) | END | { readonly [K in keyof N & string]: Send<K, N[K]> }[keyof N & string],
+  N["name"] | END | SendTo<N, Full>,
   never
 >
 
@@ -95,23 +115,23 @@ export type Outcome<State> =
 /**
  * A graph that can run.
  *
- * `State` is its output and `Update` its input, `N` its nodes, `Ev` its custom events, `E` what its nodes may fail with
- * and `R` what they need; `Full` and `FullUpdate` are all of its state and an update of it.
+ * `State` is its output and `Update` its input, `N` its nodes (`never` stands for any), `Ev` its custom events, `E` what
+ * its nodes may fail with and `R` what they need; `Full` and `FullUpdate` are all of its state and an update of it.
  */
 export interface CompiledGraph<
   out State,
   in Update,
-  in out N extends Nodes,
+  in N extends Nodes,
   in out Ev,
   out E,
   out R,
-  out Full = State,
+  in out Full = State,
   in out FullUpdate = Update
 > {
   readonly [TypeId]: {
     readonly _State: Types.Covariant<State>
     readonly _Update: Types.Contravariant<Update>
-    readonly _N: Types.Invariant<N>
+    readonly _N: Types.Contravariant<N>
     readonly _Ev: Types.Invariant<Ev>
     readonly _E: Types.Covariant<E>
     readonly _R: Types.Covariant<R>
@@ -119,24 +139,24 @@ export interface CompiledGraph<
   readonly name: string
   /** The compiled structure, for tools. */
   readonly topology: Topology
-  readonly options: CompileOptions<keyof N & string>
+  readonly options: CompileOptions<string>
 
   /** Runs to the end without saving anything; fails with `GraphInterrupt` when it pauses. In a node it is a subgraph. */
   readonly invoke: (
-    input: Update | CommandInput<N, FullUpdate>,
-    options?: RunOptions<keyof N & string>
+    input: Update | CommandInput<N, FullUpdate, Full>,
+    options?: RunOptions<N["name"]>
   ) => Effect.Effect<State, E | RunError, R>
 
   /** Like `invoke`, with a pause as a value. */
   readonly run: (
-    input: Update | CommandInput<N, FullUpdate>,
-    options?: RunOptions<keyof N & string>
+    input: Update | CommandInput<N, FullUpdate, Full>,
+    options?: RunOptions<N["name"]>
   ) => Effect.Effect<Outcome<State>, WithoutPause<E | RunError>, R>
 
   /** Runs and tells what happens. A pause is an event, and the stream then ends. */
   readonly stream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
-    input: Update | CommandInput<N, FullUpdate>,
-    options?: StreamOptions<M, keyof N & string, Sub>
+    input: Update | CommandInput<N, FullUpdate, Full>,
+    options?: StreamOptions<M, N["name"], Sub>
   ) => Stream.Stream<GraphEvent.In<Sub, M, State, FullUpdate, Ev, Full>, WithoutPause<E | RunError>, R>
 
   /** Everything durable hangs off a thread: its runs are saved, pause, and go on in another process. */
@@ -161,8 +181,7 @@ export type Requirements<G> = G extends CompiledGraph<any, any, any, any, any, i
 /** The type of a handle on a graph's thread. */
 export type ThreadOf<G> = G extends { readonly thread: (id: string) => infer T } ? T : never
 /** The names of a graph's nodes. */
-export type NodeNames<G> =
-  G extends CompiledGraph<any, any, infer N, any, any, any, any, any> ? keyof N & string : never
+export type NodeNames<G> = G extends CompiledGraph<any, any, infer N, any, any, any, any, any> ? N["name"] : never
 
 /** A handle that asks runs to stop at the end of their superstep: they fail with `GraphDrained` and can be continued. */
 export const makeControl = (): Control & { readonly requestDrain: (reason?: string) => void } => {

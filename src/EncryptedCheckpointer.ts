@@ -73,7 +73,8 @@ const makeCipher = Effect.fnUntraced(function* (options: Options) {
       const at = place.join(", ")
       if (prefix !== PREFIX || rest.length > 0) return yield* failure("Corrupt", `a text is not encrypted (${at})`)
       const key = keys.get(id)
-      if (key === undefined) return yield* failure("Corrupt", `a text is encrypted with the unknown key "${id}" (${at})`)
+      if (key === undefined)
+        return yield* failure("Corrupt", `a text is encrypted with the unknown key "${id}" (${at})`)
       const all = yield* Effect.mapError(Encoding.decodeBase64Url(body), (cause) =>
         failure("Corrupt", `an encrypted text is damaged (${at})`, cause)
       )
@@ -119,7 +120,10 @@ const makeCodec = ({ decrypt, encrypt }: Cipher) => {
       )
   const onTexts =
     (run: Cipher["encrypt"]) =>
-    <Row extends { readonly seq: number; readonly log: string | null; readonly data: string }>(address: Address, row: Row) =>
+    <Row extends { readonly seq: number; readonly log: string | null; readonly data: string }>(
+      address: Address,
+      row: Row
+    ) =>
       Effect.zipWith(
         optional(row.log, (text) => run(text, placeOf("log", address, row.seq))),
         optional(row.data, (text) => run(text, placeOf("data", address, row.seq))),
@@ -133,7 +137,10 @@ const makeCodec = ({ decrypt, encrypt }: Cipher) => {
     encryptThread: (thread: string, info: EncodedThread) =>
       Effect.map(encrypt(info.metadata, ["thread", thread]), (metadata): EncodedThread => ({ ...info, metadata })),
     decryptThread: (info: EncodedThreadInfo) =>
-      Effect.map(decrypt(info.metadata, ["thread", info.thread]), (metadata): EncodedThreadInfo => ({ ...info, metadata }))
+      Effect.map(
+        decrypt(info.metadata, ["thread", info.thread]),
+        (metadata): EncodedThreadInfo => ({ ...info, metadata })
+      )
   }
 }
 
@@ -154,7 +161,9 @@ const encryptAppends = (codec: Codec) =>
 const writing = (encoded: Encoded, codec: Codec): Pick<Encoded, "append" | "putWrites" | "rewrite" | "putThread"> => ({
   append: (rows) => Effect.flatMap(encryptAppends(codec)(rows), encoded.append),
   putWrites: (address, seq, writes, fence) =>
-    Effect.flatMap(codec.encryptWrites(address, seq, writes), (sealed) => encoded.putWrites(address, seq, sealed, fence)),
+    Effect.flatMap(codec.encryptWrites(address, seq, writes), (sealed) =>
+      encoded.putWrites(address, seq, sealed, fence)
+    ),
   rewrite: (change) =>
     Effect.flatMap(
       Effect.forEach(change.rows, (row) =>
@@ -183,7 +192,9 @@ const reading = (encoded: Encoded, cipher: Cipher, codec: Codec): Pick<Encoded, 
           Effect.map(cipher.decrypt(text, placeOf(kind, address, seq)), (text) => ({ seq, text }))
         )
       )
-  const openRow = <Row extends { readonly seq: number; readonly data: string; readonly writes: ReadonlyArray<PendingWrite> }>(
+  const openRow = <
+    Row extends { readonly seq: number; readonly data: string; readonly writes: ReadonlyArray<PendingWrite> }
+  >(
     address: Address,
     row: Row
   ) =>

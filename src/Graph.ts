@@ -42,6 +42,7 @@ export type {
   Input,
   NodeNames,
   Nodes,
+  NodeType,
   Outcome,
   Requirements,
   Result,
@@ -253,7 +254,7 @@ export const make = <
   name: string,
   channels: C,
   options: Builder.MakeOptions<C, In, Out, Ev> = {}
-): Builder.Graph<C, {}, In, Out, never, Ev, never, never> =>
+): Builder.Graph<C, never, In, Out, never, Ev, never, never> =>
   new GraphImpl(name, channels, options, undefined, undefined) as never
 
 /** Tells whether a value is a graph under construction. */

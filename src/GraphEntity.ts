@@ -50,11 +50,11 @@ export interface Options<E> {
 export interface Hosted<
   out State,
   in Update,
-  in out N extends Nodes,
+  in N extends Nodes,
   in out Ev,
   out E,
   out R,
-  out Full,
+  in out Full,
   in out FullUpdate
 > {
   /** The cluster's entity, for tools. */

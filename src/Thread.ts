@@ -61,11 +61,11 @@ type Failures<E> = WithoutPause<E | Errors.RunError> | Errors.ThreadError
 export interface Thread<
   out State,
   in Update,
-  in out N extends Nodes,
+  in N extends Nodes,
   in out Ev,
   out E,
   out R,
-  out Full = State,
+  in out Full = State,
   in out FullUpdate = Update,
   out Host = Checkpointer
 > {
@@ -73,20 +73,20 @@ export interface Thread<
 
   /** Runs with a new input; fails with `GraphInterrupt` when it pauses. */
   readonly invoke: (
-    input: Update | CommandInput<N, FullUpdate>,
-    options?: ThreadRunOptions<keyof N & string>
+    input: Update | CommandInput<N, FullUpdate, Full>,
+    options?: ThreadRunOptions<N["name"]>
   ) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
 
   /** Like `invoke`, with a pause as a value. */
   readonly run: (
-    input: Update | CommandInput<N, FullUpdate>,
-    options?: ThreadRunOptions<keyof N & string>
+    input: Update | CommandInput<N, FullUpdate, Full>,
+    options?: ThreadRunOptions<N["name"]>
   ) => Effect.Effect<Outcome<State>, Failures<E>, R>
 
   /** Runs with a new input and tells what happens. */
   readonly stream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
-    input: Update | CommandInput<N, FullUpdate>,
-    options?: StreamOptions<M, keyof N & string, Sub> & ThreadRunOptions<keyof N & string>
+    input: Update | CommandInput<N, FullUpdate, Full>,
+    options?: StreamOptions<M, N["name"], Sub> & ThreadRunOptions<N["name"]>
   ) => Stream.Stream<GraphEvent.In<Sub, M, State, FullUpdate, Ev, Full>, Failures<E>, R>
 
   /**
@@ -94,15 +94,15 @@ export interface Thread<
    * failure or a breakpoint without an answer.
    */
   readonly resume: {
-    (options?: ResumeOptions<keyof N & string, FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
+    (options?: ResumeOptions<N["name"], FullUpdate>): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
     (
       answers: Answers,
-      options?: ResumeOptions<keyof N & string, FullUpdate>
+      options?: ResumeOptions<N["name"], FullUpdate>
     ): Effect.Effect<State, Failures<E> | GraphInterrupt, R>
     <I extends Interrupt.Any>(
       interrupt: I,
       answer: Interrupt.Answer<I>,
-      options?: ResumeOptions<keyof N & string, FullUpdate> & {
+      options?: ResumeOptions<N["name"], FullUpdate> & {
         /** The pause that the answer is for, where several of the interrupt wait. */
         readonly id?: string | undefined
       }
@@ -112,13 +112,13 @@ export interface Thread<
   /** Answers the only pause that waits, whatever it is; several fail with `AmbiguousResume`. */
   readonly answer: (
     value: unknown,
-    options?: ResumeOptions<keyof N & string, FullUpdate>
+    options?: ResumeOptions<N["name"], FullUpdate>
   ) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
 
   /** Like `resume` and `answer`, and tells what happens. */
   readonly resumeStream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
     resume: Resume | undefined,
-    options?: StreamOptions<M, keyof N & string, Sub> & ResumeOptions<keyof N & string, FullUpdate>
+    options?: StreamOptions<M, N["name"], Sub> & ResumeOptions<N["name"], FullUpdate>
   ) => Stream.Stream<GraphEvent.In<Sub, M, State, FullUpdate, Ev, Full>, Failures<E>, R>
 
   /** The thread's newest checkpoint, or the one this handle is at. */
@@ -139,8 +139,8 @@ export interface Thread<
 
   /** Writes to the state as if a node had returned the update; yields the new checkpoint's id. */
   readonly update: (
-    update: FullUpdate | CommandInput<N, FullUpdate> | null,
-    options?: UpdateOptions<keyof N & string>
+    update: FullUpdate | CommandInput<N, FullUpdate, Full> | null,
+    options?: UpdateOptions<N["name"]>
   ) => Effect.Effect<string, Failures<E> | Errors.AmbiguousUpdate, R>
 
   /** The same thread at one of its checkpoints. */

@@ -332,7 +332,7 @@ it.effect("per-182 stopping a run stops nested loops at every depth", () =>
       const thread = graph.thread(`depth ${depth}`) as Graph.CompiledGraph<
         any,
         any,
-        {},
+        never,
         unknown,
         never,
         never

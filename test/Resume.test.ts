@@ -71,7 +71,7 @@ const prompts = (trace: ReturnType<typeof makeTrace>, ...names: ReadonlyArray<st
   const child = builder.compile() as Graph.CompiledGraph<
     { readonly human_inputs: ReadonlyArray<string> },
     { readonly prompt: string },
-    {},
+    never,
     unknown,
     never,
     never
@@ -130,7 +130,9 @@ it.effect("per-048 a bare answer is refused when several pauses wait, and nothin
   Effect.gen(function* () {
     const text = Channel.lastValue(Schema.String)
     const human = (key: "text_1" | "text_2") => (state: { text_1?: string; text_2?: string }) =>
-      Effect.map(Interrupt.interrupt<string>({ text_to_revise: state[key] }), (answer) => ({ [key]: answer }))
+      Effect.map(Interrupt.interrupt<string>({ text_to_revise: state[key] }), (answer) =>
+        Command.make({ update: [[key, answer]] })
+      )
     const graph = Graph.make("revise", { text_1: text, text_2: text })
       .addNode("human_node_1", human("text_1"))
       .addNode("human_node_2", human("text_2"))
@@ -578,7 +580,8 @@ it.effect("per-066 a finished sibling is not run again on the next resume, at ev
       .addGraph("parent", parent)
       .addEdge(START, "parent")
       .compile()
-    for (const graph of [pair, parent, grandparent]) {
+    const graphs: ReadonlyArray<typeof pair> = [pair, parent as never, grandparent as never]
+    for (const graph of graphs) {
       const thread = graph.thread(graph.name)
       const [x, y] = asked(yield* thread.run({ value: [] }))
       const calls = [trace.take()]
@@ -639,7 +642,7 @@ it.effect("interrupts of a node that is retried keep their answers", () =>
           Effect.gen(function* () {
             const a = yield* Interrupt.interrupt<string>("q1")
             const b = yield* Interrupt.interrupt<string>("q2")
-            if (failures-- > 0) return yield* Effect.fail(new Error("flaky"))
+            if (failures-- > 0) return yield* Effect.fail({ _tag: "Flaky" as const })
             return { value: [a, b] }
           }),
         { retry: Schedule.recurs(2) }

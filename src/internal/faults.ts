@@ -41,7 +41,10 @@ export type Fault =
   | { readonly _tag: "Duplicate" }
   | { readonly _tag: "Delay"; readonly duration: Duration.DurationInput }
 
-type Around = (call: Call, run: (args: ReadonlyArray<any>) => Effect.Effect<any, CheckpointerError>) => Effect.Effect<any, CheckpointerError>
+type Around = (
+  call: Call,
+  run: (args: ReadonlyArray<any>) => Effect.Effect<any, CheckpointerError>
+) => Effect.Effect<any, CheckpointerError>
 
 /** A driver each of whose operations goes through `around`. */
 const wrap = (encoded: Encoded, around: Around): Encoded => {

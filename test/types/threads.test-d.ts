@@ -90,6 +90,16 @@ test("a thread at a checkpoint is the same thread", () => {
   exactly<typeof forked, typeof thread>(true)
 })
 
+test("a function may take a graph of any nodes", () => {
+  const start = (graph: Graph.CompiledGraph<Full, Change, never, unknown, Errors.GraphInterrupt, never>) =>
+    graph.thread("t").invoke({ count: 1 })
+  const run = start(app)
+  exactly<SuccessOf<typeof run>, Full>(true)
+  // @ts-expect-error: a node whose name is not known
+  const stop = (graph: typeof app) => graph.invoke({}, { interruptBefore: ["other"] })
+  void stop
+})
+
 test("a stream has updates by default", () => {
   const events = app.stream({})
   type Expected = GraphEvent.Updates<GraphEvent.Written<Change>> | GraphEvent.ActivityEnded | GraphEvent.Interrupted
