@@ -13,8 +13,6 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Exit from "effect/Exit"
-import * as Runtime from "effect/Runtime"
 import {
   type Address,
   CHANNEL_VERSIONS,
@@ -23,10 +21,11 @@ import {
   type Source,
   type ThreadStatus
 } from "./Checkpoint.js"
-import type { Checkpointer, Commit, Lineage, Staged } from "./Checkpointer.js"
+import type { Checkpointer, Commit, Lineage } from "./Checkpointer.js"
 import type { CheckpointerError, InvalidUpdate, ThreadConflict } from "./GraphError.js"
 import type { Journal, Mirror } from "./Journal.js"
 import type { Run } from "./Run.js"
+import type { SaveQueue } from "./SaveQueue.js"
 import type { TaskState } from "./TaskState.js"
 
 type Service = Context.Tag.Service<typeof Checkpointer>
@@ -50,8 +49,6 @@ export interface Position {
   readonly lineage: Lineage | undefined
 }
 
-const MAX_QUEUED = 64
-
 const NO_RESULTS: Commit["results"] = []
 
 /** The saves of one run, in one namespace. */
@@ -62,10 +59,6 @@ export class Persistence {
   /** With `exit`: the newest checkpoint and the pending writes of its tasks, saved when the run ends. */
   private held: { readonly save: Save; readonly seq: number } | undefined
   private heldWrites: Array<PendingWrite> = []
-  private queue: Array<Staged | { readonly seq: number; readonly writes: ReadonlyArray<PendingWrite> }> = []
-  private draining = false
-  private failure: Exit.Exit<void, CheckpointerError | ThreadConflict> | undefined
-  private waiters: Array<() => void> = []
   /** The parent of the newest checkpoint. */
   parentOfCurrent: Commit["parent"]
 
@@ -86,6 +79,10 @@ export class Persistence {
   private get metadata(): Commit["metadata"] {
     const { topology, tree } = this.run
     return topology.versions === undefined ? tree.metadata : { ...tree.metadata, [CHANNEL_VERSIONS]: topology.versions }
+  }
+
+  private get saves(): SaveQueue {
+    return this.run.tree.saves!
   }
 
   /** The greatest number given to a checkpoint of the namespace. */
@@ -172,7 +169,7 @@ export class Persistence {
         this.hold(writes)
         return Effect.void
       case "async":
-        return this.enqueue({ seq: this.run.seq, writes })
+        return this.saves.add({ address: this.address, seq: this.run.seq, writes }, this.run.runtime)
       case "sync":
         return this.writeRows(this.run.seq, writes)
     }
@@ -194,7 +191,7 @@ export class Persistence {
       return Effect.void
     }
     return Effect.zipRight(
-      this.settled(),
+      this.saves.settled,
       Effect.suspend(() => this.writeRows(this.run.seq, writes))
     )
   }
@@ -204,7 +201,7 @@ export class Persistence {
     this.heldWrites = this.heldWrites.filter((write) => !tasks.includes(write.task))
     if (this.run.seq !== this.head) return Effect.void
     return Effect.zipRight(
-      this.settled(),
+      this.saves.settled,
       Effect.suspend(() => this.storage.dropWrites(this.address, this.run.seq, tasks))
     )
   }
@@ -229,74 +226,37 @@ export class Persistence {
   private enqueueCommit(commit: Commit): Effect.Effect<void, SaveError> {
     return Effect.flatMap(this.storage.stage(commit), (staged) => {
       this.moved(commit, staged.lineage)
-      return this.enqueue(staged)
+      return this.saves.add(staged, this.run.runtime)
     })
   }
 
-  private enqueue(item: (typeof this.queue)[number]): Effect.Effect<void, CheckpointerError | ThreadConflict> {
-    if (this.failure !== undefined) return this.failure
-    this.queue.push(item)
-    if (!this.draining) this.startDrain()
-    return this.queue.length < MAX_QUEUED ? Effect.void : this.settled()
-  }
-
-  private startDrain(): void {
-    this.draining = true
-    const fiber = Runtime.runFork(this.run.runtime, Effect.zipRight(Effect.yieldNow(), this.drain()))
-    fiber.addObserver((exit) => {
-      if (Exit.isFailure(exit)) this.failure = exit
-      this.draining = false
-      const waiters = this.waiters
-      this.waiters = []
-      for (const wake of waiters) wake()
-    })
-  }
-
-  private readonly drain = Effect.fnUntraced(function* (this: Persistence) {
-    while (this.queue.length > 0) {
-      const batch = this.queue
-      this.queue = []
-      let commits: Array<Staged> = []
-      for (const item of batch) {
-        if ("append" in item) {
-          commits.push(item)
-          continue
-        }
-        if (commits.length > 0) yield* this.storage.write(commits)
-        commits = []
-        yield* this.storage.putWrites(this.address, item.seq, item.writes, this.run.tree.fence)
-      }
-      if (commits.length > 0) yield* this.storage.write(commits)
-    }
-  })
-
-  private readonly drained = Effect.async<void>((resume) => {
-    this.waiters.push(() => resume(Effect.void))
-  })
-
-  /** Waits until all background saves are written; fails as they did. */
-  private settled(): Effect.Effect<void, CheckpointerError | ThreadConflict> {
-    return Effect.suspend(() =>
-      this.draining ? Effect.flatMap(this.drained, () => this.failure ?? Effect.void) : (this.failure ?? Effect.void)
-    )
-  }
+  // -------------------------------------------------------------------------------------------------------------------
+  // the end of the run
+  // -------------------------------------------------------------------------------------------------------------------
 
   /** Writes what is not written yet; runs when the run ends, for whatever reason. */
   close(status: ThreadStatus): Effect.Effect<void, SaveError> {
-    if (this.run.tree.durability !== "exit") return this.settled()
+    if (this.run.tree.durability !== "exit") return this.saves.settled
     const { held, heldWrites } = this
     this.held = undefined
-    if (held === undefined) {
-      if (heldWrites.length === 0) return Effect.void
-      return this.storage.putWrites(this.address, this.run.seq, heldWrites, this.run.tree.fence)
-    }
+    if (held === undefined) return this.closeRows(heldWrites)
     this.run.step--
     const commit = this.build({ ...held.save, results: NO_RESULTS, status })
     this.run.step++
     if (Either.isLeft(commit)) return Effect.fail(commit.left)
-    return Effect.map(this.storage.commit({ ...commit.right, writes: heldWrites }), (lineage) =>
-      this.moved(commit.right, lineage)
-    )
+    return Effect.flatMap(this.storage.stage({ ...commit.right, writes: heldWrites }), (staged) => {
+      this.moved(commit.right, staged.lineage)
+      if (this.address.namespace === "") return this.storage.write([...this.saves.take(this.run.checkpointId), staged])
+      this.saves.hold(staged)
+      return Effect.void
+    })
+  }
+
+  /** The run made no checkpoint of its own: rows of the one it was loaded from. */
+  private closeRows(rows: ReadonlyArray<PendingWrite>): Effect.Effect<void, SaveError> {
+    const staged = this.address.namespace === "" ? this.saves.take(this.run.checkpointId) : []
+    const written = staged.length === 0 ? Effect.void : this.storage.write(staged)
+    return rows.length === 0 ? written : Effect.zipRight(written, this.writeRows(this.run.seq, rows))
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
@@ -10,7 +11,6 @@ import * as Activity from "../src/Activity.js"
 import * as Channel from "../src/Channel.js"
 import { Checkpointer, layerMemory, makeEncoded } from "../src/Checkpointer.js"
 import * as Graph from "../src/Graph.js"
-import type { CheckpointerError } from "../src/GraphError.js"
 import * as Interrupt from "../src/Interrupt.js"
 import type { Durability } from "../src/Run.js"
 import * as Send from "../src/Send.js"
@@ -119,56 +119,66 @@ const finish = (graph: ReturnType<typeof job>, id: string, durability: Durabilit
     return yield* Effect.die(new Error("the thread does not finish"))
   })
 
+type Service = typeof Checkpointer.Service
+
 /** Runs until the fault, then again from what was saved, in another process. */
-const crash = (
+const crash = Effect.fnUntraced(function* (
   make: (world: World) => ReturnType<typeof job>,
   id: string,
   durability: Durability,
   fault: Fault,
-  storage: Layer.Layer<Checkpointer, CheckpointerError>
-) =>
-  Effect.gen(function* () {
-    const here = world()
-    const graph = make(here)
-    const survived = yield* Effect.gen(function* () {
-      const { counted, service } = faulty(yield* Checkpointer, fault, here.durable)
-      for (let i = 0; i < 4 && !counted.failed; i++) {
-        yield* Effect.exit(Effect.provideService(goOn(graph, id, durability), Checkpointer, service))
-      }
-      return !counted.failed
-    }).pipe(Effect.provide(storage))
-    const values = yield* Effect.gen(function* () {
-      const { service } = faulty(yield* Checkpointer, undefined, here.durable)
-      return yield* Effect.provideService(finish(graph, id, durability), Checkpointer, service)
-    }).pipe(Effect.provide(storage))
-    return { survived, values, world: here }
-  })
+  first: Service,
+  second: Service
+) {
+  const here = world()
+  const graph = make(here)
+  const { counted, service } = faulty(first, fault, here.durable)
+  for (let i = 0; i < 4 && !counted.failed; i++) {
+    yield* Effect.exit(Effect.provideService(goOn(graph, id, durability), Checkpointer, service))
+  }
+  const healthy = faulty(second, undefined, here.durable).service
+  const values = yield* Effect.provideService(finish(graph, id, durability), Checkpointer, healthy)
+  return { survived: !counted.failed, values, world: here }
+})
 
 const directory = mkdtempSync(join(tmpdir(), "effect-pregel-crash-"))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Rows that outlive the services on them: a layer built again is another process. */
-const storageOf = (storage: "memory" | "sqlite", file: string) =>
-  storage === "sqlite"
-    ? Effect.succeed(SqliteCheckpointer.layer({ filename: join(directory, file) }))
-    : Effect.map(
-        Effect.provide(Checkpointer, layerMemory),
-        (saver): Layer.Layer<Checkpointer, CheckpointerError> =>
-          Layer.sync(Checkpointer, () => makeEncoded(saver.encoded))
-      )
+/** Two processes on one storage: services that share nothing but the rows. */
+const processes = (storage: "memory" | "sqlite", file: string) => {
+  const sqlite = Effect.map(
+    Layer.build(Layer.fresh(SqliteCheckpointer.layer({ filename: join(directory, file) }))),
+    Context.get(Checkpointer)
+  )
+  return storage === "sqlite"
+    ? Effect.all([sqlite, sqlite])
+    : Effect.map(Effect.provide(Checkpointer, layerMemory), ({ encoded }) => [
+        makeEncoded(encoded),
+        makeEncoded(encoded)
+      ])
+}
+
+/** Lets the test runner breathe. */
+const pause = Effect.async<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
 
 const names = ["fetch", "reserve", "charge", "ship"]
 
 for (const [name, make] of Object.entries(graphs)) {
   for (const durability of ["sync", "async", "exit"] as const) {
     for (const storage of ["memory", "sqlite"] as const) {
-      it.effect(
+      it.scoped(
         `a crash at any call of the ${storage} storage loses nothing (${name}, ${durability})`,
         () =>
           Effect.gen(function* () {
-            const layer = yield* storageOf(storage, `${name}-${durability}.db`)
+            const [first, second] = (yield* processes(storage, `${name}-${durability}.db`)) as [Service, Service]
             const straight = world()
-            const expected = yield* finish(make(straight), "straight", durability).pipe(Effect.provide(layer))
+            const expected = yield* Effect.provideService(
+              finish(make(straight), "straight", durability),
+              Checkpointer,
+              first
+            )
             assert.deepStrictEqual(
               names.map((activity) => straight.runs.get(activity)),
               [1, 1, 1, 1]
@@ -181,11 +191,12 @@ for (const [name, make] of Object.entries(graphs)) {
                   call++
                   const fault = { call, takesEffect, forGood }
                   const id = JSON.stringify(fault)
-                  const result = yield* crash(make, id, durability, fault, layer)
+                  const result = yield* crash(make, id, durability, fault, first, second)
                   survived = result.survived
                   assert.deepStrictEqual(result.values, expected, id)
                   assert.deepStrictEqual(result.world.repeated, [], id)
                   for (const activity of names) assert.isAtLeast(result.world.runs.get(activity)!, 1, id)
+                  yield* pause
                 }
                 assert.isAtLeast(call, durability === "exit" ? 8 : 20)
               }
