@@ -21,6 +21,9 @@ export interface Options {
   readonly prefix?: string | undefined
 }
 
+/** Key of a change of rows that is being carried out. */
+const JOURNAL = "-journal"
+
 /** A gap between numbers that is looked through rather than remembered. */
 const GAP = 64
 
@@ -151,9 +154,7 @@ const makeRows = (store: Store) => {
       text === undefined ? Effect.succeed(undefined) : store.parse<Row>(rowKey(thread, space, seq), text)
     )
   const writes = (thread: number, space: Space, seq: number): Failing<ReadonlyArray<PendingWrite>> =>
-    Effect.flatMap(store.get(`${rowKey(thread, space, seq)}w`), (text) =>
-      text === undefined ? Effect.succeed([]) : store.parse(`${rowKey(thread, space, seq)}w`, text)
-    )
+    Effect.map(store.read<ReadonlyArray<PendingWrite>>(`${rowKey(thread, space, seq)}w`), (found) => found ?? [])
   const saveWrites = Effect.fnUntraced(function* (
     thread: number,
     space: Space,
@@ -164,7 +165,7 @@ const makeRows = (store: Store) => {
     const name = (write: PendingWrite) => `${write.task}\n${write.channel}\n${write.index}`
     const all = new Map((yield* writes(thread, space, seq)).map((write) => [name(write), write]))
     for (const { replace, ...write } of added) if (replace || !all.has(name(write))) all.set(name(write), write)
-    yield* store.set(`${rowKey(thread, space, seq)}w`, JSON.stringify(Array.from(all.values())))
+    yield* store.write(`${rowKey(thread, space, seq)}w`, Array.from(all.values()))
   })
   /** Rows between two numbers, in the order that `down` says, until `limit` are found. */
   const scan = Effect.fnUntraced(function* (
@@ -235,7 +236,7 @@ const makeIndex = (store: Store) => {
   return { root, find, findSpace, open, save, withSpace, newSpace }
 }
 
-const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => {
+const makeWriting = (store: Store) => {
   const { findSpace, newSpace, open, save, withSpace, find } = makeIndex(store)
   const { row, saveWrites, writes } = makeRows(store)
 
@@ -251,7 +252,7 @@ const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "drop
     const opened = found ?? (yield* open(address.thread, created))
     const into = space ?? newSpace(opened, address.namespace)
     // What an earlier crash may have left under this number is not there for anybody.
-    yield* store.remove(`${rowKey(opened.id, into, seq)}w`)
+    yield* store.forget(`${rowKey(opened.id, into, seq)}w`)
     yield* saveWrites(opened.id, into, seq, append.writes)
     yield* store.set(rowKey(opened.id, into, seq), JSON.stringify({ log: append.log, data: append.data }))
     const moved = withSpace(opened.thread, { ...into, head: seq, ranges: withNumber(into.ranges, seq) })
@@ -259,15 +260,15 @@ const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "drop
     return true
   })
 
-  const rewrite = Effect.fnUntraced(function* ({ address, expectedHead, now, remove, rows }: Rewrite) {
+  /** Carries a change out; doing so once more, after a crash in between, comes to the same. */
+  const apply = Effect.fnUntraced(function* ({ address, now, remove, rows }: Rewrite) {
     const found = yield* findSpace(address)
-    if ((found?.space.head ?? 0) !== expectedHead) return false
     const opened = found ?? (yield* open(address.thread, now))
     const space = found?.space ?? newSpace(opened, address.namespace)
     for (const { data, log, seq, writes } of rows) {
       yield* store.set(rowKey(opened.id, space, seq), JSON.stringify({ log, data }))
       if (writes === undefined) continue
-      yield* store.remove(`${rowKey(opened.id, space, seq)}w`)
+      yield* store.forget(`${rowKey(opened.id, space, seq)}w`)
       yield* saveWrites(
         opened.id,
         space,
@@ -284,12 +285,23 @@ const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "drop
     yield* save(opened, withSpace(opened.thread, { ...space, head: ranges.at(-1)?.[1] ?? 0, ranges }))
     for (const seq of remove) {
       yield* store.remove(rowKey(opened.id, space, seq))
-      yield* store.remove(`${rowKey(opened.id, space, seq)}w`)
+      yield* store.forget(`${rowKey(opened.id, space, seq)}w`)
     }
+  })
+
+  const recover = Effect.flatMap(store.read<Rewrite>(JOURNAL), (change) =>
+    change === undefined ? Effect.void : Effect.zipRight(apply(change), store.forget(JOURNAL))
+  )
+
+  const rewrite = Effect.fnUntraced(function* (change: Rewrite) {
+    const found = yield* findSpace(change.address)
+    if ((found?.space.head ?? 0) !== change.expectedHead) return false
+    yield* store.write(JOURNAL, change)
+    yield* recover
     return true
   })
 
-  return {
+  const encoded: Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> = {
     append: Effect.fnUntraced(function* (rows) {
       const refused = new Set<Append>()
       const written: Array<boolean> = []
@@ -314,9 +326,10 @@ const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "drop
       const found = yield* findSpace(address)
       if (found === undefined) return
       const left = (yield* writes(found.id, found.space, seq)).filter(({ task }) => !tasks.includes(task))
-      yield* store.set(`${rowKey(found.id, found.space, seq)}w`, JSON.stringify(left))
+      yield* store.write(`${rowKey(found.id, found.space, seq)}w`, left)
     })
   }
+  return { encoded, recover }
 }
 
 const makeReading = (store: Store): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => {
@@ -399,7 +412,7 @@ const makeThreads = (store: Store): Pick<Encoded, Threads | "graphId" | "graph">
         for (const [low, high] of space.ranges) {
           for (let seq = low; seq <= high; seq++) {
             yield* store.remove(rowKey(found.id, space, seq))
-            yield* store.remove(`${rowKey(found.id, space, seq)}w`)
+            yield* store.forget(`${rowKey(found.id, space, seq)}w`)
           }
         }
       }
@@ -408,13 +421,24 @@ const makeThreads = (store: Store): Pick<Encoded, Threads | "graphId" | "graph">
   }
 }
 
-/** One operation after the other, none interrupted half-way. */
-const serialised = (encoded: Encoded, turn: Effect.Semaphore): Encoded => {
+/** One operation after the other, none interrupted half-way; first what a crash or a failing store left undone. */
+const serialised = (encoded: Encoded, recover: Failing<void>, turn: Effect.Semaphore): Encoded => {
+  let isClean = false
+  const clean = Effect.suspend(() =>
+    isClean
+      ? Effect.void
+      : Effect.zipRight(
+          recover,
+          Effect.sync(() => void (isClean = true))
+        )
+  )
   const wrapped = Object.entries(encoded).map(([name, operation]) => [
     name,
     (...args: ReadonlyArray<never>) =>
       turn.withPermits(1)(
-        Effect.uninterruptible((operation as (...args: ReadonlyArray<never>) => Failing<unknown>)(...args))
+        Effect.uninterruptible(
+          Effect.zipRight(clean, (operation as (...args: ReadonlyArray<never>) => Failing<unknown>)(...args))
+        ).pipe(Effect.tapErrorCause(() => Effect.sync(() => void (isClean = false))))
       )
   ])
   return Object.fromEntries(wrapped) as Encoded
@@ -424,7 +448,8 @@ const serialised = (encoded: Encoded, turn: Effect.Semaphore): Encoded => {
 export const make = (options: Options = {}) =>
   Effect.gen(function* () {
     const store = makeStore(yield* KeyValueStore.KeyValueStore, options.prefix ?? "pregel")
-    const encoded = { ...makeWriting(store), ...makeReading(store), ...makeThreads(store) }
+    const { encoded: writing, recover } = makeWriting(store)
+    const encoded = { ...writing, ...makeReading(store), ...makeThreads(store) }
     const format = (yield* store.read<Root>(""))?.format ?? 1
     if (format !== 1) {
       return yield* new CheckpointerError({
@@ -433,7 +458,7 @@ export const make = (options: Options = {}) =>
         detail: `the store has format ${format}, this library uses format 1`
       })
     }
-    return makeEncoded(serialised(encoded, yield* Effect.makeSemaphore(1)))
+    return makeEncoded(serialised(encoded, recover, yield* Effect.makeSemaphore(1)))
   })
 
 /** Keeps checkpoints in the key-value store in the environment. */

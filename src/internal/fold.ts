@@ -59,6 +59,8 @@ const ancestryOf = (seq: number, flat: unknown): Ancestry => {
   return { block: flat[0]!, ranges }
 }
 
+const LISTS = ["c", "o", "u", "l", "x", "w", "n", "e", "q", "m"]
+
 /** Parses the data of a row. */
 export const parse = (seq: number, data: string): Row => {
   const [format, created, elapsed, fields, ...rest] = unseal(data, seq)
@@ -66,6 +68,7 @@ export const parse = (seq: number, data: string): Row => {
     throw new RecordError(`row ${seq} has format ${format}; this version reads format ${FORMAT}`)
   }
   if (!isCount(created) || typeof fields !== "object" || fields === null || rest.length > 0) wrong(seq, "no fields")
+  for (const name of LISTS) if (name in fields && !Array.isArray(fields[name])) wrong(seq, "a field that is no list")
   const { p = seq - 1, s = seq - 2, k = 0, v = seq, z = 0, b = seq, r = 0, a } = fields as Fields
   if (![p, s, v, z, b, r].every(isCount) || b > seq || r > seq || p >= seq) wrong(seq, "a wrong number")
   if (elapsed !== null && !isCount(elapsed)) wrong(seq, "no time of its parent")
