@@ -9,6 +9,7 @@ const checks = {
   effect: ["effect-language-service", "diagnostics", "--project", "tsconfig.json", "--severity", "error,warning"],
   floors: ["node", "scripts/floors.mjs"],
   docs: ["node", "scripts/doc-examples.mjs"],
+  speed: ["node", "scripts/type-speed.mjs"],
   package: ["node", "scripts/package.mjs"]
 }
 
@@ -20,7 +21,7 @@ if (unknown.length > 0) {
 }
 
 const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` }
-const alwaysShown = ["effect", "floors"] // their warnings and remarks do not fail
+const alwaysShown = ["effect", "floors", "speed"] // their warnings and remarks do not fail
 const failed = []
 for (const name of names) {
   const [command, ...parameters] = checks[name]
