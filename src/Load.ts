@@ -7,9 +7,9 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type * as Runtime from "effect/Runtime"
 import * as Stream from "effect/Stream"
-import { Algo, type Seen, type Write } from "./Algo.js"
+import { Algo, type Seen, type TaskWrites, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
-import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESUME } from "./Checkpoint.js"
+import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import * as Codec from "./Codec.js"
 import type { Command } from "./Command.js"
@@ -18,6 +18,7 @@ import { Journal, Mirror } from "./Journal.js"
 import { Persistence } from "./Persistence.js"
 import { Run, type SavedTask, type Tree } from "./Run.js"
 import type { Send } from "./Send.js"
+import { taskKey } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
 /** An answer that a call brings: for the only pause, for the pauses of a typed interrupt, or by id. */
@@ -263,6 +264,16 @@ export const applyNull = (run: Run, writes: ReadonlyArray<Write>): Effect.Effect
   Effect.map(run.algo.applyWrites(run.topology, run.channels, run.seen, [], writes), (applied) =>
     run.journal?.record(applied)
   )
+
+/** The tasks of the coming superstep that have finished already, with what they wrote. */
+export const finishedTasks = Effect.fnUntraced(function* (run: Run) {
+  const finished: Array<TaskWrites> = []
+  for (const task of run.next) {
+    const saved = run.saved.get(taskKey(task))?.rows.find(({ channel }) => channel === RESULT)
+    if (saved !== undefined) finished.push({ ...task, writes: yield* decodeWrites(run, saved.value) })
+  }
+  return finished
+})
 
 /**
  * Writes as they are saved: pairs of channel name and encoded update; untracked channels are left out. Where channels

@@ -20,7 +20,7 @@ import { AmbiguousUpdate, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint,
 import type * as GraphEvent from "./GraphEvent.js"
 import * as Interrupt from "./Interrupt.js"
 import * as Busy from "./internal/busy.js"
-import { type Answer, applySaved, type Call, open, plan, type Request } from "./Load.js"
+import { type Answer, applySaved, type Call, finishedTasks, open, plan, type Request } from "./Load.js"
 import type { Outcome as LoopOutcome } from "./Loop.js"
 import type { Run, Sink } from "./Run.js"
 import * as Runs from "./Runs.js"
@@ -309,19 +309,25 @@ class ThreadImpl {
     const { run } = yield* open({ ...this.request(checkpointer, this.checkpoint), loaded }, runtime)
     if (loaded === undefined) run.step = 0
     yield* applySaved(run)
+    plan(run)
+    const finished = yield* finishedTasks(run)
     if (as === END && (update === null || update === undefined)) {
-      plan(run)
-      const done = run.next.map((task) => ({ ...task, writes: [] }))
-      const applied = yield* run.algo.applyWrites(run.topology, run.channels, run.seen, done)
-      run.journal!.record(applied)
+      const waiting = run.next.filter(
+        (task) => !finished.some(({ index, node }) => node === task.node && index === task.index)
+      )
+      const done = [...finished, ...waiting.map((task) => ({ ...task, writes: [] }))]
+      run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, done))
       yield* run.persistence!.commit({ source: "update", ran: [], results: [], status: "idle" })
       return run.checkpointId
     }
     const node = yield* nodeOf(this.topology, this.id, run.ran, as)
     const task = new TaskState(run, { node, send: undefined, index: -1 }, undefined)
     yield* finish(task, update) as Effect.Effect<void, any>
-    const applied = yield* run.algo.applyUpdate(run.topology, run.channels, run.seen, task.writes)
-    run.journal!.record(applied)
+    // The state that the head shows contains what its finished tasks wrote; an old checkpoint's does not.
+    if (this.checkpoint === undefined && finished.length > 0) {
+      run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, finished))
+    }
+    run.journal!.record(yield* run.algo.applyUpdate(run.topology, run.channels, run.seen, task.writes))
     yield* run.persistence!.commit({ source: "update", ran: [node.name], results: [], status: "idle" })
     return run.checkpointId
   })
@@ -349,6 +355,7 @@ const isOptions = (value: Record<string, unknown>) => Object.keys(value).every((
 const OPTION_KEYS = new Set([
   "recursionLimit",
   "stepTimeout",
+  "freeze",
   "concurrency",
   "durability",
   "interruptBefore",
