@@ -11,13 +11,13 @@ const floors = [
   ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "EncryptedCheckpointer", "Store", "SqlStore", "NodeCache", "NodeCachePersistence"],
   ["Algo"],
   ["SavedCalls", "Task", "Interrupt", "Timer", "Activity"],
-  ["Journal", "Output", "Run", "TaskState", "Persistence", "Cached", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
-  ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Entrypoint", "Lint"],
-  ["CheckpointerSuite", "GraphServer", "EntityProtocol", "EntityClient", "GraphEntity", "GraphView", "GraphTest"]
+  ["Journal", "Output", "Run", "TaskState", "SaveQueue", "Persistence", "Cached", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
+  ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Threads", "Entrypoint", "Lint"],
+  ["CheckpointerSuite", "StoreSuite", "GraphServer", "EntityProtocol", "EntityClient", "EntityHost", "GraphEntity", "GraphView", "GraphTest"]
 ]
 
 /** Modules that need an optional peer or Node: a user imports them by their own path. */
-const notInRoot = ["NodeCachePersistence", "SqlCheckpointer", "SqliteCheckpointer", "SqlStore", "KeyValueCheckpointer", "EntityProtocol", "EntityClient", "GraphEntity", "GraphServer"]
+const notInRoot = ["NodeCachePersistence", "SqlCheckpointer", "SqliteCheckpointer", "SqlStore", "KeyValueCheckpointer", "EntityProtocol", "EntityClient", "EntityHost", "GraphEntity", "GraphServer"]
 
 /** Public modules whose values internal modules may use, because they import nothing of src themselves. */
 const dataModules = ["GraphError", "Checkpoint"]

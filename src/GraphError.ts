@@ -334,6 +334,18 @@ export class NodeCacheError extends Schema.TaggedError<NodeCacheError>("effect-p
   }
 }
 
+/** The long-term store failed, or was asked for something that no store can do. */
+export class StoreError extends Schema.TaggedError<StoreError>("effect-pregel/StoreError")("StoreError", {
+  operation: Schema.String,
+  reason: Schema.Literal("Unavailable", "Busy", "Corrupt", "Unsupported", "InvalidRequest", "LimitExceeded"),
+  detail: Schema.String,
+  cause: Cause
+}) {
+  override get message() {
+    return `store: ${this.operation} failed (${this.reason}): ${this.detail}`
+  }
+}
+
 /** Failures of the saved state and its storage. */
 export type StorageError = CheckpointerError | CheckpointDecodeError | ThreadConflict
 
