@@ -11,6 +11,7 @@ import * as Either from "effect/Either"
 import { keeping } from "./Cached.js"
 import { isCommand } from "./Command.js"
 import { TaskTimeout } from "./GraphError.js"
+import { deepFreeze } from "./internal/freeze.js"
 import { timeoutPolicy } from "./internal/timeout.js"
 import { addRoute, collect, follow, ParentCommand, type Sink } from "./Output.js"
 import type { TaskState } from "./TaskState.js"
@@ -42,7 +43,7 @@ const route = (task: TaskState, sink: Sink, index: number): TaskEffect => {
     const branch = node.branches[i]!
     const state = run.algo.localRead(run.channels, run.topology.state, sink.writes)
     if (Either.isLeft(state)) return Effect.fail(state.left)
-    const result = branch.route(state.right)
+    const result = branch.route(run.tree.freeze ? deepFreeze(state.right) : state.right)
     if (Effect.isEffect(result)) {
       return Effect.flatMap(result as TaskEffect, (value) => routed(task, sink, branch, value, i + 1))
     }

@@ -53,6 +53,11 @@ export interface RunOptions<N extends string = string> {
    * and the run fails with `TaskTimeout`; it can be resumed.
    */
   readonly stepTimeout?: Duration.DurationInput | undefined
+  /**
+   * For development: records and lists that nodes and routers see can't be changed, whoever tries fails. Default
+   * `false`: they are not to be changed all the same.
+   */
+  readonly freeze?: boolean | undefined
   /** Most tasks of a superstep that run at once; default `"unbounded"`. */
   readonly concurrency?: number | "unbounded" | undefined
   /** When checkpoints are saved; default `"sync"`: before the next superstep. */

@@ -90,7 +90,8 @@ const take = Effect.fnUntraced(function* (run: Run, writes: ReadonlyArray<Write>
   const applied = yield* run.algo.applyWrites(run.topology, run.channels, run.seen, discarded, writes)
   run.journal?.record(applied)
   run.saved = new Map()
-  run.updated = discard ? applied.updated : undefined
+  // Tasks of the old checkpoint that a command leaves pending are found among all channels that hold something.
+  run.updated = discard ? applied.updated : [...run.channels.live, ...applied.updated]
   yield* save(run, "input")
   plan(run)
   if (!discard) Events.values(run)

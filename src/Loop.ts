@@ -25,6 +25,7 @@ import {
   type PendingInterrupt,
   UnknownNode
 } from "./GraphError.js"
+import { deepFreeze } from "./internal/freeze.js"
 import { decodeWrites, open, plan, type Request } from "./Load.js"
 import type { ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
@@ -109,7 +110,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     if (run.next.length === 0) break
     const refusal = refuse(run)
     if (refusal !== undefined) return yield* refusal
-    run.tasks = run.next.map((task) => new TaskState(run, task, inputOf(run, task)))
+    run.tasks = run.next.map((task) => new TaskState(run, task, seenBy(run, task)))
     if (run.saved.size > 0) yield* restore(run)
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
     if (run.topology.caches && run.cache !== undefined) yield* reuse(run, run.cache)
@@ -179,6 +180,11 @@ const announce = (run: Run): Effect.Effect<void> => {
 // ---------------------------------------------------------------------------------------------------------------------
 // before: tasks as they were saved
 // ---------------------------------------------------------------------------------------------------------------------
+
+const seenBy = (run: Run, task: Run["next"][number]): unknown => {
+  const input = inputOf(run, task)
+  return run.tree.freeze ? deepFreeze(input) : input
+}
 
 const inputOf = (run: Run, task: Run["next"][number]): unknown => {
   if (task.send !== undefined) return task.send.arg

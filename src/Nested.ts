@@ -10,6 +10,7 @@ import type { Loaded } from "./Checkpointer.js"
 import { GraphInterrupt } from "./GraphError.js"
 import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
+import { ParentCommand } from "./Output.js"
 import { pause, type Scope, Task, unlessPaused } from "./Task.js"
 import type { TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
@@ -51,7 +52,7 @@ export const run = (
     const frame = task.frame as TaskState
     const request = requestOf(frame, ordinalOf(task.scope), topology, input, options)
     return unlessPaused(frame, (asker) =>
-      Effect.flatMap(Loop.run(request, stops), (outcome) => {
+      Effect.flatMap(leavable(Loop.run(request, stops)), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
         pause(frame, asker, outcome.interrupts)
         const { interrupts, next } = outcome
@@ -59,6 +60,10 @@ export const run = (
       })
     )
   })
+
+/** A command that leaves the graph is no failure that the node around it could handle by mistake. */
+const leavable = <A>(body: Effect.Effect<A, unknown, any>): Effect.Effect<A, unknown, any> =>
+  Effect.catchAll(body, (error) => (error instanceof ParentCommand ? Effect.die(error) : Effect.fail(error)))
 
 /** The how manieth subgraph run of the task, or of the activity that runs it; the first one of a task has no mark. */
 const ordinalOf = (scope: Scope): string => {

@@ -4,7 +4,9 @@
  * A result is an update, a `Command`, a `Send`, a list of these, or nothing. Every mistake is a typed failure here,
  * before anything is applied: an undeclared channel, a value outside its schema, a target that does not exist.
  */
+import * as Cause from "effect/Cause"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import type { Write } from "./Algo.js"
 import { type Command, END, isCommand, PARENT } from "./Command.js"
 import { InvalidUpdate, UnknownNode } from "./GraphError.js"
@@ -22,6 +24,18 @@ export class ParentCommand {
     readonly escaped: boolean
   ) {}
 }
+
+/**
+ * The command that leaves a graph, if that is how something ended: a failure of the node that returned it, a defect of
+ * the nodes around, which can't handle it as a failure of theirs.
+ */
+export const commandIn = (cause: Cause.Cause<unknown>): ParentCommand | undefined =>
+  Option.getOrUndefined(
+    Cause.find(cause, (part) => {
+      const error = part._tag === "Fail" ? part.error : part._tag === "Die" ? part.defect : undefined
+      return error instanceof ParentCommand ? Option.some(error) : Option.none()
+    })
+  )
 
 /** What can be wrong with a node's result. */
 export type OutputError = InvalidUpdate | UnknownNode | ParentCommand

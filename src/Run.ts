@@ -54,6 +54,8 @@ export interface Tree {
   readonly recursionLimit: number
   /** Milliseconds that one superstep may take. */
   readonly stepTimeout: number | undefined
+  /** Whether what nodes see is frozen. */
+  readonly freeze: boolean
   readonly concurrency: number
   readonly metadata: Readonly<Record<string, Json>>
   /** Names the call: delivered again, it goes on instead of starting anew. */

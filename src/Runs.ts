@@ -20,6 +20,7 @@ import type { Topology } from "./Topology.js"
 export interface Options {
   readonly recursionLimit?: number | undefined
   readonly stepTimeout?: Duration.DurationInput | undefined
+  readonly freeze?: boolean | undefined
   readonly concurrency?: number | "unbounded" | undefined
   readonly durability?: Durability | undefined
   readonly interruptBefore?: ReadonlyArray<string> | "*" | undefined
@@ -82,11 +83,9 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   saves: target.checkpointer && new SaveQueue(target.checkpointer, options.fence),
   durability: options.durability ?? "sync",
   recursionLimit: options.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+  freeze: options.freeze ?? false,
   stepTimeout: options.stepTimeout === undefined ? undefined : Duration.toMillis(options.stepTimeout),
-  concurrency:
-    options.concurrency === undefined || options.concurrency === "unbounded"
-      ? Number.POSITIVE_INFINITY
-      : options.concurrency,
+  concurrency: concurrencyOf(options.concurrency),
   metadata:
     options.runId === undefined ? (options.metadata ?? NO_METADATA) : { ...options.metadata, [RUN_ID]: options.runId },
   runId: options.runId,
@@ -95,6 +94,12 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   sink,
   answers: new Map()
 })
+
+const concurrencyOf = (limit: Options["concurrency"]): number => {
+  if (limit === undefined || limit === "unbounded") return Number.POSITIVE_INFINITY
+  if (limit >= 1) return limit
+  throw new RangeError(`concurrency must be at least 1, but is ${limit}`)
+}
 
 /** Metadata key of the run that wrote a checkpoint. */
 const RUN_ID = "run_id"

@@ -10,7 +10,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import * as Runtime from "effect/Runtime"
 import { attempt, finish } from "./Attempt.js"
 import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
@@ -19,7 +18,7 @@ import * as Events from "./Events.js"
 import { ActivityMismatch, InvalidUpdate, NodeCancelled, TaskTimeout } from "./GraphError.js"
 import { NotJson, stringify } from "./internal/json.js"
 import { encodeWrites } from "./Load.js"
-import { addresses, ParentCommand } from "./Output.js"
+import { addresses, commandIn, ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
 import type { Run } from "./Run.js"
 import { Task } from "./Task.js"
@@ -87,16 +86,11 @@ export class Step {
   private settle(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
     this.running.delete(task)
     task.fiber = undefined
-    if (Exit.isFailure(exit) && !task.paused) {
-      const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
-      if (
-        failure instanceof ParentCommand &&
-        failure.escaped &&
-        addresses(failure.command, this.run.topology.identity.name)
-      ) {
-        this.start(task, finish(task, command({ update: failure.command.update, goto: failure.command.goto })))
-        return
-      }
+    const left = Exit.isFailure(exit) && !task.paused ? commandIn(exit.cause) : undefined
+    if (left?.escaped && addresses(left.command, this.run.topology.identity.name)) {
+      const { goto, update } = left.command
+      this.start(task, finish(task, command({ update, goto })))
+      return
     }
     task.open = false
     this.run.onProgress?.()
@@ -131,10 +125,10 @@ export class Step {
       task.status = "cancelled"
       return
     }
-    const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
-    if (failure instanceof ParentCommand) {
+    const left = commandIn(exit.cause)
+    if (left !== undefined) {
       task.status = "cancelled"
-      this.escaped ??= new ParentCommand(failure.command, failure.from, true)
+      this.escaped ??= new ParentCommand(left.command, left.from, true)
       return
     }
     const cause = Cause.isInterruptedOnly(exit.cause)

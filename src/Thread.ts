@@ -356,6 +356,7 @@ const OPTION_KEYS = new Set([
   "recursionLimit",
   "stepTimeout",
   "freeze",
+  "freeze",
   "concurrency",
   "durability",
   "interruptBefore",

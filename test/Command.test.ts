@@ -231,6 +231,37 @@ describe("commands for the enclosing graph", () => {
     })
   )
 
+  it.effect("are no failures that the node around could handle, retry or lose among others", () =>
+    Effect.gen(function* () {
+      const leaving = Graph.make("leaving", d)
+        .addNode("a", () => Effect.succeed(Command.make({ graph: Graph.PARENT, goto: "end", update: { d: "left" } })))
+        .addEdge(Graph.START, "a")
+        .compile()
+      const staying = Graph.make("staying", d)
+        .addNode("a", () => Effect.never)
+        .addEdge(Graph.START, "a")
+        .compile()
+      const run = leaving.invoke({}) as Effect.Effect<{ readonly d: ReadonlyArray<string> }, unknown>
+      const swallowed = { d: "swallowed" }
+      const ways = {
+        catchAll: Effect.catchAll(run, () => Effect.succeed(swallowed)),
+        orElse: Effect.orElseSucceed(run, () => swallowed),
+        option: Effect.as(Effect.option(run), swallowed),
+        either: Effect.as(Effect.either(run), swallowed),
+        retry: Effect.retry(run, { times: 3 }),
+        parallel: Effect.as(Effect.all([staying.invoke({}), run], { concurrency: 2 }), swallowed)
+      }
+      for (const [way, effect] of Object.entries(ways)) {
+        const parent = Graph.make("parent", d)
+          .addNode("calls", () => effect as Effect.Effect<{ d: string }>, { goto: ["end"] })
+          .addNode("end", writes("end"))
+          .addEdge(Graph.START, "calls")
+          .compile()
+        assert.deepStrictEqual(yield* parent.invoke({}), { d: ["left", "end"] }, way)
+      }
+    })
+  )
+
   it.effect("core-093 a goto and a static edge to one node run it once", () =>
     Effect.gen(function* () {
       const name = Channel.reduce(Schema.String, { initial: () => "", reducer: Reducers.last })
@@ -299,6 +330,22 @@ describe("commands as input", () => {
         ]
       })
       assert.deepStrictEqual(yield* graph.invoke(pairs), { foo: ["n2"], n: 3, c1: "v1" })
+    })
+  )
+
+  it.effect("run what subscribes to the channels that they write", () =>
+    Effect.gen(function* () {
+      const graph = Graph.make("g", { foo: log, saved: word, unsaved: Channel.untracked(Schema.String) })
+        .addNode("a", says("a"))
+        .addNode("s", says("s"), { subscribe: ["saved"] })
+        .addNode("u", says("u"), { subscribe: ["unsaved"] })
+        .addEdge(Graph.START, "a")
+        .compile()
+      const give = (update: object) =>
+        Effect.map(graph.invoke(Command.make({ update }) as never), ({ foo }) => foo.join())
+      assert.strictEqual(yield* give({ saved: "x" }), "s")
+      assert.strictEqual(yield* give({ unsaved: "x" }), "u")
+      assert.strictEqual(yield* give({ unsaved: "x", saved: "x" }), "s,u")
     })
   )
 

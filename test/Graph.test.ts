@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -465,6 +466,17 @@ describe("shapes of graphs", () => {
   )
 })
 
+it.effect("a concurrency that lets nothing run is refused instead of waiting forever", () =>
+  Effect.gen(function* () {
+    const graph = Graph.make("g", names).addNode("a", says("a")).addEdge(Graph.START, "a").compile()
+    for (const concurrency of [0, -1, Number.NaN]) {
+      const exit = yield* Effect.exit(graph.invoke({}, { concurrency }))
+      assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+    }
+    assert.deepStrictEqual(yield* graph.invoke({}, { concurrency: 1 }), { foo: ["a"] })
+  })
+)
+
 // ---------------------------------------------------------------------------------------------------------------------
 // graphs in graphs
 // ---------------------------------------------------------------------------------------------------------------------
@@ -741,6 +753,56 @@ describe("values are immutable", () => {
       snapshot.values.box!.items.push(4)
       assert.deepStrictEqual((yield* thread.state).values.box, { items: [1] })
       assert.deepStrictEqual((yield* thread.state).values.seen, [{ items: [1] }, { items: [1] }])
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+})
+
+describe("with freeze, who changes what it sees fails", () => {
+  const Box = Schema.Struct({ deep: Schema.Struct({ items: Schema.mutable(Schema.Array(Schema.Number)) }) })
+  const state = { box: Channel.lastValue(Box), foo: log }
+  const push = ({ box }: { readonly box?: typeof Box.Type }) => box!.deep.items.push(2)
+  const input = () => ({ box: { deep: { items: [1] } } })
+
+  it.effect("a node, also one that a send reaches, and a router", () =>
+    Effect.gen(function* () {
+      const node = Graph.make("g", state)
+        .addNode("a", (all) => Effect.sync(() => void push(all)))
+        .addEdge(Graph.START, "a")
+        .compile()
+      const sent = Graph.make("g", state)
+        .addNode("a", (all) => Effect.sync(() => void push(all)))
+        .addConditionalEdges(Graph.START, (all) => Send.make("a", all), ["a"])
+        .compile()
+      const router = Graph.make("g", state)
+        .addNode("a", () => Effect.void)
+        .addEdge(Graph.START, "a")
+        .addConditionalEdges("a", (all) => (push(all) > 0 ? Graph.END : "a"), ["a", Graph.END])
+        .compile()
+      for (const run of [node.run, sent.run, router.run]) {
+        const exit = yield* Effect.exit(run(input(), { freeze: true }))
+        assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+        assert.isTrue(Exit.isSuccess(yield* Effect.exit(run(input()))))
+      }
+    })
+  )
+
+  it.effect("and the engine does not", () =>
+    Effect.gen(function* () {
+      const graph = Graph.make("g", {
+        foo: log,
+        seen: Channel.topic(Schema.String, { accumulate: true, unique: true }),
+        map: Channel.lastValue(Schema.ReadonlyMap({ key: Schema.String, value: Box }))
+      })
+        .addNode("a", () => Effect.succeed({ foo: "a", seen: ["x"], map: new Map([["k", input().box]]) }))
+        .addNode("b", ({ map }) => Effect.succeed({ foo: ["b"], seen: ["x", "y"], map: map! }))
+        .addNode("c", ({ foo }) => Effect.succeed({ foo }))
+        .addEdge(Graph.START, "a")
+        .addEdge("a", "b")
+        .addEdge("b", "c")
+        .compile({ freeze: true })
+      const expected = { foo: ["a", "b", "a", "b"], seen: ["x", "y"], map: new Map([["k", input().box]]) }
+      assert.deepStrictEqual(yield* graph.invoke({}), expected)
+      assert.deepStrictEqual(yield* graph.thread("t").invoke({}), expected)
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })

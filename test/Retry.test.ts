@@ -7,7 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/TestClock"
-import { Checkpointer, Command, Graph, Interrupt, Send, Task } from "effect-pregel"
+import { Activity, Checkpointer, Command, Graph, Interrupt, Send, Task } from "effect-pregel"
 import { briefly } from "./support/events.js"
 import { names, says, word } from "./support/graphs.js"
 import { asked, concat, failsWith, log, makeTrace } from "./support/thread.js"
@@ -182,6 +182,100 @@ describe("retry", () => {
         my_key: "value all good",
         market: "US"
       })
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+})
+
+describe("an attempt starts from nothing, but what is saved stays", () => {
+  it.effect("activities that ended are not run again by a later attempt", () =>
+    Effect.gen(function* () {
+      const trace = makeTrace()
+      const charge = Activity.make("charge", {
+        input: Schema.Number,
+        success: Schema.String,
+        execute: (cents) => Effect.as(trace.note(`charge ${cents}`), `receipt ${cents}`)
+      })
+      const node = flaky(3)
+      const graph = Graph.make("g", names)
+        .addNode(
+          "a",
+          () =>
+            Effect.gen(function* () {
+              const receipts = [yield* charge(1), yield* charge(1), yield* charge(2)]
+              yield* node.run()
+              return { foo: receipts }
+            }),
+          { retry: attempts(3) }
+        )
+        .addEdge(Graph.START, "a")
+        .compile()
+      for (const run of [graph.invoke({}), graph.thread("t").invoke({})]) {
+        assert.deepStrictEqual(yield* eventually(run), { foo: ["receipt 1", "receipt 1", "receipt 2"] })
+        assert.deepStrictEqual(trace.take(), ["charge 1", "charge 1", "charge 2"])
+      }
+      assert.strictEqual(node.made.length, 6)
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("questions that were answered are not asked again by a later attempt", () =>
+    Effect.gen(function* () {
+      const answers: Array<unknown> = []
+      const graph = Graph.make("g", names)
+        .addNode(
+          "a",
+          () =>
+            Effect.gen(function* () {
+              const { attempt } = yield* Task.current
+              answers.push([yield* Interrupt.interrupt("first?"), yield* Interrupt.interrupt("second?")])
+              if (attempt < 3) return yield* new ValueError({ message: "again" })
+              return { foo: "done" }
+            }),
+          { retry: attempts(3) }
+        )
+        .addEdge(Graph.START, "a")
+        .compile()
+      const thread = graph.thread("t")
+      yield* thread.run({})
+      const second = yield* failsWith(thread.answer(1), "GraphInterrupt")
+      assert.deepStrictEqual(
+        second.interrupts.map(({ value }) => value),
+        ["second?"]
+      )
+      assert.deepStrictEqual(yield* eventually(thread.answer(2)), { foo: ["done"] })
+      assert.deepStrictEqual(answers, Array(3).fill([1, 2]))
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("graphs inside go on where the last attempt left them, each from its own place", () =>
+    Effect.gen(function* () {
+      const trace = makeTrace()
+      const note = (name: string) => () => Effect.as(trace.note(name), { foo: name })
+      const sub = (name: string, last: Effect.Effect<unknown, ValueError>) =>
+        Graph.make(name, names)
+          .addNode("one", note(`${name} one`))
+          .addNode("two", () => Effect.zipRight(trace.note(`${name} two`), Effect.as(last, { foo: `${name} two` })))
+          .addEdge(Graph.START, "one")
+          .addEdge("one", "two")
+          .compile()
+      let failures = 0
+      const flakyEnd = Effect.suspend(() => (failures++ < 2 ? new ValueError({ message: "again" }) : Effect.void))
+      const [steady, shaky] = [sub("steady", Effect.void), sub("shaky", flakyEnd)]
+      const graph = Graph.make("g", names)
+        .addNode(
+          "a",
+          () =>
+            Effect.gen(function* () {
+              const first = yield* steady.invoke({})
+              const second = yield* shaky.invoke({})
+              return { foo: [...first.foo, ...second.foo] }
+            }),
+          { retry: attempts(3) }
+        )
+        .addEdge(Graph.START, "a")
+        .compile()
+      const all = ["steady one", "steady two", "shaky one", "shaky two"]
+      assert.deepStrictEqual(yield* eventually(graph.thread("t").invoke({})), { foo: all })
+      assert.deepStrictEqual(trace.take(), [...all, "shaky two", "shaky two"])
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })
