@@ -230,6 +230,8 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
   const key = `${task.thread ?? ""}/${task.id}/${scope.scope}${name}/${call.hash}/${call.occurrence}`
   const cached = yield* lookUp(task, definition, input, inputText)
   if (cached?.hit !== undefined) return yield* succeed(task, call, key, cached.hit, true)
+  const certainty = frame.mayAct()
+  if (certainty !== undefined) yield* certainty
   const exit = yield* Effect.exit(definition.limited(task, bodyOf(task, definition, input, call, key)))
   frame.progress()
   if (Exit.isSuccess(exit)) {

@@ -3,7 +3,7 @@
  */
 import type { AlreadyProcessingMessage, MailboxFull, PersistenceError } from "@effect/cluster/ClusterError"
 import { Sharding } from "@effect/cluster/Sharding"
-import * as Deferred from "effect/Deferred"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
@@ -11,20 +11,20 @@ import * as Fiber from "effect/Fiber"
 import * as Mailbox from "effect/Mailbox"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import type { ListOptions } from "./Checkpointer.js"
 import type { Refusal } from "./Codec.js"
-import { type Command, isCommand } from "./Command.js"
+import { isCommand } from "./Command.js"
 import type * as Protocol from "./EntityProtocol.js"
-import { CheckpointerError, GraphInterrupt, InvalidUpdate } from "./GraphError.js"
+import type { ThreadEntity } from "./EntityProtocol.js"
+import { CheckpointerError, GraphInterrupt, InvalidUpdate, RunCancelled } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
+import * as EventLog from "./internal/eventLog.js"
 import type { Answer } from "./Load.js"
 import * as Thread from "./Thread.js"
 import type { Topology } from "./Topology.js"
 import * as Wire from "./Wire.js"
 
-type ThreadEntity = ReturnType<typeof Protocol.make<any>>
 type Client = Effect.Effect.Success<ThreadEntity["client"]>
 
 /** One client for each cluster and graph. */
@@ -43,9 +43,11 @@ type ClusterError = MailboxFull | AlreadyProcessingMessage | PersistenceError
 
 const CLUSTER_ERRORS = new Set(["MailboxFull", "AlreadyProcessingMessage", "PersistenceError"])
 
+const tagOf = (error: unknown): string | undefined => (error as { _tag?: string } | null | undefined)?._tag
+
 /** What the cluster itself fails with becomes a failure of the storage that the caller asked for. */
 const outage = (thread: string, operation: string) => (error: unknown) => {
-  const tag = (error as { _tag?: string } | null)?._tag
+  const tag = tagOf(error)
   if (tag === undefined || !CLUSTER_ERRORS.has(tag)) return error
   return new CheckpointerError({
     operation,
@@ -79,38 +81,6 @@ const optionsOf = (options: any): typeof Protocol.RunOptions.Type => ({
   metadata: options.metadata
 })
 
-const commandJson = (topology: Topology, command: Pick<Command, "update" | "goto">) => {
-  const goto = command.goto.map((target) => {
-    if (typeof target === "string") return target
-    throw new TypeError("a Send can't be part of a command to a hosted thread")
-  })
-  const { update } = command
-  const encoded =
-    update === undefined ? Either.right(null) : Wire.encodeUpdate(topology, update as Record<string, unknown>)
-  return Either.map(encoded, (update) => ({ update, goto }))
-}
-
-/** Turns what a reader of events gets into the events of one run, until it has ended. */
-const eventsOf = (
-  topology: Topology,
-  notices: Stream.Stream<Protocol.Notice, any, any>,
-  runId: string
-): Stream.Stream<GraphEvent, any, any> =>
-  notices.pipe(
-    Stream.takeUntil((notice) => notice._tag === "Ended" && notice.runId === runId),
-    Stream.filterMap((notice) => {
-      if (notice._tag === "State") return Option.some(stateEvent(topology, notice.snapshot))
-      if (notice._tag !== "Event" || notice.runId !== runId) return Option.none()
-      return Either.getRight(Wire.decodeEvent(topology, notice.event))
-    })
-  )
-
-/** After a takeover a reader goes on from the state. */
-const stateEvent = (topology: Topology, snapshot: unknown): GraphEvent => {
-  const decoded = Either.getOrThrow(Wire.decodeSnapshot(topology, snapshot))
-  return { _tag: "Values", namespace: [], step: decoded.checkpoint?.step ?? -1, state: decoded.values }
-}
-
 const modeOf = (event: GraphEvent): ReadonlyArray<Mode> => {
   switch (event._tag) {
     case "Values":
@@ -138,27 +108,138 @@ const wanted = (options: {
     (options.subgraphs === true || event.namespace.length === 0) && modeOf(event).some((mode) => modes.has(mode))
 }
 
+/** An interruption that is not the caller's own: the runner that was asked goes away, or somebody else gave up. */
+const isForeign = (cause: Cause.Cause<unknown>): boolean => Cause.isInterruptedOnly(cause)
+
+/** A question that changes nothing is asked again when its runner goes away. */
+const asking = <A, E, R>(question: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.catchSomeCause(question, (cause) =>
+    isForeign(cause) ? Option.some(Effect.delay(asking(question), "100 millis")) : Option.none()
+  )
+
 /**
  * Notices of a thread, from now on or after an id. When the runner that hosts the thread goes away the reader goes on
- * with the next one, after the last notice it has seen.
+ * with the next one, after the last notice it has seen; it then gets the state first.
  */
-export const notices = (
+const notices = (
   entity: ThreadEntity,
   id: string,
   after: string | undefined
 ): Stream.Stream<Protocol.Notice, any, Sharding> => {
   let last = after ?? null
-  return Stream.unwrap(
-    Effect.map(clientOf(entity), (client) =>
-      Stream.suspend(() => client(id).events({ after: last })).pipe(
-        Stream.tap((notice) =>
-          Effect.sync(() => {
-            last = notice.id
-          })
-        )
+  const follow = (client: ReturnType<Client>): Stream.Stream<Protocol.Notice, any, any> => {
+    const again = Stream.unwrap(
+      Effect.as(
+        Effect.sleep("100 millis"),
+        Stream.suspend(() => follow(client))
       )
     )
-  ).pipe(Stream.retry(Schedule.spaced("100 millis")))
+    return Stream.suspend(() => client.events({ after: last })).pipe(
+      // The cluster itself asks the next runner, which does not know what was seen of the one before it.
+      Stream.mapEffect((notice): Effect.Effect<Protocol.Notice, any, any> => {
+        if (notice._tag !== "Subscribed" || last === null || EventLog.sameLog(notice.id, last)) {
+          return Effect.succeed(notice)
+        }
+        return Effect.map(asking(client.state({ at: null })), (snapshot) => ({
+          _tag: "State",
+          id: notice.id,
+          snapshot
+        }))
+      }),
+      Stream.tap((notice) =>
+        Effect.sync(() => {
+          last = notice.id
+        })
+      ),
+      Stream.catchAllCause((cause) => {
+        const failure = Option.getOrUndefined(Cause.failureOption(cause))
+        const transient = isForeign(cause) || CLUSTER_ERRORS.has(tagOf(failure) ?? "")
+        return transient ? Stream.empty : Stream.failCause(cause)
+      }),
+      Stream.concat(again)
+    )
+  }
+  return Stream.unwrap(Effect.map(clientOf(entity), (client) => follow(client(id)))) as Stream.Stream<
+    any,
+    any,
+    Sharding
+  >
+}
+
+/** What a reader of a thread's events gets. An id is what to come back with. */
+export type Notice<State, FullUpdate, Ev> =
+  | {
+      readonly _tag: "Event"
+      readonly id: string
+      readonly runId: string
+      readonly event: GraphEvent<State, FullUpdate, Ev>
+    }
+  | { readonly _tag: "State"; readonly id: string; readonly snapshot: Thread.StateSnapshot<State> }
+  | { readonly _tag: "Subscribed"; readonly id: string }
+  | { readonly _tag: "Ended"; readonly id: string; readonly runId: string }
+
+/** Events of all runs of a thread. */
+export const events = (
+  topology: Topology,
+  entity: ThreadEntity,
+  id: string,
+  after: string | undefined
+): Stream.Stream<Notice<any, any, any>, any, Sharding> =>
+  Stream.mapEffect(notices(entity, id, after), (notice): Effect.Effect<Notice<any, any, any>, InvalidUpdate> => {
+    if (notice._tag === "State") {
+      return refusing(
+        Either.map(Wire.decodeSnapshot(topology, notice.snapshot), (snapshot) => ({ ...notice, snapshot }))
+      )
+    }
+    if (notice._tag !== "Event") return Effect.succeed(notice)
+    return refusing(Either.map(Wire.decodeEvent(topology, notice.event), (event) => ({ ...notice, event })))
+  })
+
+/** Follows the notices of a thread for the events of one run. */
+class Reader {
+  readonly subscribed = Effect.unsafeMakeLatch()
+  ended = false
+  private seen = ""
+  private readonly moved = Effect.unsafeMakeLatch()
+
+  constructor(
+    readonly runId: string,
+    readonly wanted: (event: GraphEvent) => boolean,
+    readonly offer: (event: GraphEvent) => Effect.Effect<unknown>
+  ) {}
+
+  private event(notice: Notice<any, any, any>): GraphEvent | undefined {
+    if (notice._tag === "Event") return notice.runId === this.runId ? notice.event : undefined
+    if (notice._tag !== "State") return undefined
+    const { checkpoint, values } = notice.snapshot
+    return { _tag: "Values", namespace: [], step: checkpoint?.step ?? -1, state: values }
+  }
+
+  take(notice: Notice<any, any, any>): Effect.Effect<void> {
+    const event = this.event(notice)
+    const offered = event !== undefined && this.wanted(event) ? this.offer(event) : Effect.void
+    return Effect.map(offered, () => {
+      this.seen = notice.id
+      this.ended = notice._tag === "Ended" && notice.runId === this.runId
+      this.subscribed.unsafeOpen()
+      this.moved.unsafeOpen()
+    })
+  }
+
+  /** Waits until what was told before now is read; a runner that has gone away tells nothing any more. */
+  caughtUp<E, R>(position: Effect.Effect<string, E, R>): Effect.Effect<void, E, R> {
+    return Effect.flatMap(position, (newest) => {
+      const reached = () =>
+        EventLog.sameLog(this.seen, newest) && EventLog.numberOf(this.seen) >= EventLog.numberOf(newest)
+      const wait: Effect.Effect<void, E, R> = Effect.suspend(() => {
+        if (this.ended || reached()) return Effect.void
+        this.moved.unsafeClose()
+        const next = Effect.timeoutOption(this.moved.await, "1 second")
+        return Effect.flatMap(next, () => (EventLog.sameLog(this.seen, newest) ? wait : this.caughtUp(position)))
+      })
+      return wait
+    })
+  }
 }
 
 class RemoteThread {
@@ -179,29 +260,40 @@ class RemoteThread {
     return Effect.map(refusing(Wire.decodeState(this.topology, outcome.state)), (state) => ({ ...outcome, state }))
   }
 
+  /** Sends a durable call. One that somebody else's interruption has stopped was cancelled. */
+  private order<A>(operation: string, request: (client: ReturnType<Client>) => Effect.Effect<A, any, any>) {
+    return Effect.catchSomeCause(this.call(operation, request), (cause) =>
+      isForeign(cause)
+        ? Option.some(Effect.fail(new RunCancelled({ thread: this.id, reason: "cancel" })))
+        : Option.none()
+    )
+  }
+
+  private send(operation: string, request: (client: ReturnType<Client>) => Effect.Effect<any, any, any>) {
+    return Effect.flatMap(this.order(operation, request), (outcome) => this.outcome(outcome as Protocol.Outcome))
+  }
+
+  private payload(runId: string, options: any) {
+    return { runId, at: this.checkpoint ?? null, options: optionsOf(options), multitask: options.multitask }
+  }
+
   private sendInput(runId: string, input: any, options: any): Effect.Effect<any, any, any> {
     const json: Either.Either<typeof Protocol.Input.Type, Refusal> = isCommand(input)
-      ? Either.map(commandJson(this.topology, input), (command) => ({ _tag: "Command", command }))
-      : Either.map(Wire.encodeUpdate(this.topology, input), (value) => ({ _tag: "Input", value }))
+      ? Either.map(Wire.encodeCommand(this.topology, input), (command) => ({ _tag: "Command", command }))
+      : Either.map(Wire.encodeUpdate(this.topology, input ?? {}), (value) => ({ _tag: "Input", value }))
     return Effect.flatMap(refusing(json), (input) =>
-      Effect.flatMap(
-        this.call("invoke", (client) =>
-          client.invoke({ runId, at: this.checkpoint ?? null, input, options: optionsOf(options) })
-        ),
-        (outcome) => this.outcome(outcome as Protocol.Outcome)
-      )
+      this.send("invoke", (client) => client.invoke({ ...this.payload(runId, options), input }))
     )
   }
 
   private sendAnswer(runId: string, answer: Answer | undefined, options: any): Effect.Effect<any, any, any> {
     const change = options.update === undefined && options.goto === undefined ? undefined : options
     const goto = change?.goto === undefined ? [] : Array.isArray(change.goto) ? change.goto : [change.goto]
-    const json = change === undefined ? Either.right(null) : commandJson(this.topology, { update: change.update, goto })
-    const payload = { runId, at: this.checkpoint ?? null, answer: (answer ?? null) as any, options: optionsOf(options) }
+    const json =
+      change === undefined ? Either.right(null) : Wire.encodeCommand(this.topology, { update: change.update, goto })
     return Effect.flatMap(refusing(json), (command) =>
-      Effect.flatMap(
-        this.call("resume", (client) => client.resume({ ...payload, command })),
-        (outcome) => this.outcome(outcome as Protocol.Outcome)
+      this.send("resume", (client) =>
+        client.resume({ ...this.payload(runId, options), answer: (answer ?? null) as any, command })
       )
     )
   }
@@ -235,22 +327,28 @@ class RemoteThread {
   readonly answer = (value: unknown, options: any = {}) =>
     Effect.flatMap(this.go(Thread.answer(value), options), this.orInterrupt)
 
-  /** Reads the thread's events from before the run is sent until it has ended. */
+  /** Reads the thread's events from before the run is sent until all that it told are read. */
   private streaming(options: any, send: (runId: string) => Effect.Effect<unknown, any, any>) {
     return Stream.unwrapScoped(
       Effect.gen(this, function* () {
         const runId = yield* runIdOf(options)
-        const subscribed = yield* Deferred.make<void>()
         const mailbox = yield* Mailbox.make<GraphEvent, any>(options.bufferSize ?? 256)
-        const seen = Stream.tap(notices(this.entity, this.id, undefined), () => Deferred.succeed(subscribed, undefined))
-        const events = Stream.filter(eventsOf(this.topology, seen, runId), wanted(options))
-        const reader = yield* Effect.forkScoped(Stream.runForEach(events, (event) => mailbox.offer(event)))
-        const running = Effect.zipRight(Deferred.await(subscribed), send(runId))
-        // A run that was answered from its stored result tells nothing any more.
-        const told = Effect.timeoutOption(Effect.ignore(Fiber.join(reader)), "1 second")
-        yield* Effect.forkScoped(
-          Effect.flatMap(Effect.exit(Effect.zipLeft(running, told)), (exit) => mailbox.done(Exit.asVoid(exit)))
+        const reader = new Reader(runId, wanted(options), (event) => mailbox.offer(event))
+        const reading = yield* Effect.forkScoped(
+          events(this.topology, this.entity, this.id, undefined).pipe(
+            Stream.mapEffect((notice) => reader.take(notice)),
+            Stream.takeUntil(() => reader.ended),
+            Stream.runDrain
+          )
         )
+        const position = asking(this.call("position", (client) => client.position()))
+        const running = Effect.gen(this, function* () {
+          yield* Effect.raceFirst(reader.subscribed.await, Fiber.join(reading))
+          const exit = yield* Effect.exit(send(runId))
+          yield* Effect.raceFirst(reader.caughtUp(position), Fiber.join(reading))
+          return yield* exit
+        })
+        yield* Effect.forkScoped(Effect.flatMap(Effect.exit(running), (exit) => mailbox.done(Exit.asVoid(exit))))
         return Mailbox.toStream(mailbox)
       })
     )
@@ -265,9 +363,8 @@ class RemoteThread {
     )
 
   readonly state = Effect.suspend(() =>
-    Effect.flatMap(
-      this.call("state", (client) => client.state({ at: this.checkpoint ?? null })),
-      (json) => refusing(Wire.decodeSnapshot(this.topology, json))
+    Effect.flatMap(asking(this.call("state", (client) => client.state({ at: this.checkpoint ?? null }))), (json) =>
+      refusing(Wire.decodeSnapshot(this.topology, json))
     )
   )
 
@@ -280,17 +377,19 @@ class RemoteThread {
   readonly update = (update: any, options: { readonly as?: string; readonly runId?: string } = {}) =>
     Effect.gen(this, function* () {
       const runId = yield* runIdOf(options)
-      const json = update === null ? null : yield* refusing(Wire.encodeUpdate(this.topology, update))
-      return yield* this.call("update", (client) =>
-        client.update({ runId, at: this.checkpoint ?? null, update: json, as: options.as ?? null })
-      )
+      const command = isCommand(update) ? yield* refusing(Wire.encodeCommand(this.topology, update)) : null
+      const record = update ?? null
+      const json =
+        command !== null || record === null ? null : yield* refusing(Wire.encodeUpdate(this.topology, record))
+      const payload = { runId, at: this.checkpoint ?? null, update: json, command, as: options.as ?? null }
+      return yield* this.order("update", (client) => client.update(payload))
     })
 
   readonly at = (checkpoint: string) => remoteThread(this.topology, this.entity, this.id, checkpoint)
 
-  readonly cancel = Effect.suspend(() => this.call("cancel", (client) => client.cancel()))
+  readonly cancel = Effect.suspend(() => asking(this.call("cancel", (client) => client.cancel())))
 
-  readonly delete = Effect.suspend(() => this.call("delete", (client) => client.delete()))
+  readonly delete = Effect.suspend(() => asking(this.call("delete", (client) => client.delete())))
 }
 
 /** A handle on a thread that a cluster hosts. */

@@ -5,6 +5,7 @@ import * as ClusterSchema from "@effect/cluster/ClusterSchema"
 import * as DeliverAt from "@effect/cluster/DeliverAt"
 import * as Entity from "@effect/cluster/Entity"
 import * as Rpc from "@effect/rpc/Rpc"
+import type * as RpcGroup from "@effect/rpc/RpcGroup"
 import * as DateTime from "effect/DateTime"
 import * as PrimaryKey from "effect/PrimaryKey"
 import * as Schema from "effect/Schema"
@@ -67,7 +68,11 @@ const Answer = Schema.Union(
   Schema.Struct({ _tag: Schema.Literal("ById"), values: Schema.Record({ key: Schema.String, value: Schema.Unknown }) })
 )
 
-const Command = Schema.Struct({ update: Schema.Unknown, goto: Schema.Array(Schema.String) })
+/** A command for the graph itself; a `Send` as its channel encodes it. */
+const Command = Schema.Struct({
+  update: Schema.Unknown,
+  goto: Schema.Array(Schema.Union(Schema.String, Schema.Struct({ send: Schema.Unknown })))
+})
 
 /** What a call brings. */
 export const Input = Schema.Union(
@@ -78,6 +83,7 @@ export const Input = Schema.Union(
 const runPayload = {
   runId: Schema.String,
   at: Schema.NullOr(Schema.String),
+  multitask: Schema.optional(Schema.Literal("reject", "enqueue", "interrupt", "rollback")),
   options: RunOptions
 }
 
@@ -94,7 +100,7 @@ export class Wake extends Schema.Class<Wake>("effect-pregel/EntityProtocol/Wake"
   }
 }
 
-/** Something a reader of a thread's events gets: an event, the end of a run, or where to start over from. */
+/** What a reader of a thread's events gets: where it starts, an event, the end of a run, or the state to go on from. */
 export const Notice = Schema.Union(
   Schema.Struct({ _tag: Schema.Literal("Subscribed"), id: Schema.String }),
   Schema.Struct({ _tag: Schema.Literal("State"), id: Schema.String, snapshot: Schema.Unknown }),
@@ -123,6 +129,7 @@ export const make = <E>(name: string, Failure: Schema.Schema<E, any>) =>
         runId: Schema.String,
         at: Schema.NullOr(Schema.String),
         update: Schema.Unknown,
+        command: Schema.NullOr(Command),
         as: Schema.NullOr(Schema.String)
       },
       primaryKey: ({ runId }) => runId,
@@ -147,6 +154,8 @@ export const make = <E>(name: string, Failure: Schema.Schema<E, any>) =>
     }),
     Rpc.make("cancel", { success: Schema.Number, error: Failure }),
     Rpc.make("delete", { success: Schema.Void, error: Failure }),
+    // The id of the newest event.
+    Rpc.make("position", { success: Schema.String }),
     Rpc.make("events", {
       payload: { after: Schema.NullOr(Schema.String) },
       success: Notice,
@@ -154,3 +163,11 @@ export const make = <E>(name: string, Failure: Schema.Schema<E, any>) =>
       stream: true
     })
   ])
+
+/** The entity of a graph's threads. */
+export type ThreadEntity = ReturnType<typeof make<any>>
+
+type Rpcs = ThreadEntity["protocol"] extends RpcGroup.RpcGroup<infer R> ? R : never
+
+/** What a message carries. */
+export type Payload<Tag extends Rpcs["_tag"]> = Rpc.Payload<Extract<Rpcs, { readonly _tag: Tag }>>

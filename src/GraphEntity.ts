@@ -6,33 +6,28 @@
  * answered from it. A runner that lost its shard is fenced: its commits are refused, and it waits to be stopped instead
  * of answering. A paused thread holds nothing on any runner; sleeps (`Timer`) wake it by a delayed message.
  */
-import * as Entity from "@effect/cluster/Entity"
+import type * as Entity from "@effect/cluster/Entity"
 import type { Sharding } from "@effect/cluster/Sharding"
-import * as Rpc from "@effect/rpc/Rpc"
-import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
+import type { ShardingConfig } from "@effect/cluster/ShardingConfig"
+import * as SingleRunner from "@effect/cluster/SingleRunner"
+import type { SqlClient } from "@effect/sql/SqlClient"
+import type { ConfigError } from "effect/ConfigError"
 import type * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import type * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
-import { Checkpointer } from "./Checkpointer.js"
-import { make as command } from "./Command.js"
+import type * as Stream from "effect/Stream"
+import type { Checkpointer } from "./Checkpointer.js"
 import type { CompiledGraph, Nodes } from "./CompiledGraph.js"
-import { remoteThread } from "./EntityClient.js"
+import * as EntityClient from "./EntityClient.js"
+import * as EntityHost from "./EntityHost.js"
 import * as Protocol from "./EntityProtocol.js"
-import { InvalidUpdate, type ThreadConflict } from "./GraphError.js"
-import * as EventLog from "./internal/eventLog.js"
-import type { Call } from "./Load.js"
-import type { Outcome } from "./Loop.js"
-import type { Sink } from "./Run.js"
-import * as Thread from "./Thread.js"
-import * as Timer from "./Timer.js"
-import type { Topology } from "./Topology.js"
-import * as Wire from "./Wire.js"
+import type { CheckpointerError } from "./GraphError.js"
+import * as Watch from "./internal/watch.js"
+import * as SqlCheckpointer from "./SqlCheckpointer.js"
+import type { Thread } from "./Thread.js"
+import * as Threads from "./Threads.js"
 
 /** Options of a hosted graph. */
 export interface Options<E> {
@@ -40,19 +35,25 @@ export interface Options<E> {
   readonly error?: Schema.Schema<E, any> | undefined
   /** How long an idle thread stays in memory; default the cluster's `entityMaxIdleTime`. */
   readonly maxIdleTime?: Duration.DurationInput | undefined
-  /** How long a fenced runner waits to be stopped before it answers with `ThreadConflict`; default 1 minute. */
+  /**
+   * How long a runner whose save was refused waits to lose the thread before it takes it back; longer than the
+   * cluster's `shardLockExpiration`. Default 1 minute.
+   */
   readonly fencedFor?: Duration.DurationInput | undefined
   /** Events kept for readers that come back; default 1,024. */
   readonly eventBuffer?: number | undefined
 }
 
+/** What a reader of a thread's events gets. */
+export type Notice<State, FullUpdate = unknown, Ev = unknown> = EntityClient.Notice<State, FullUpdate, Ev>
+
 /** A graph whose threads live in a cluster. */
 export interface Hosted<
-  out State,
-  in Update,
-  in N extends Nodes,
+  in out State,
+  in out Update,
+  in out N extends Nodes,
   in out Ev,
-  out E,
+  in out E,
   out R,
   in out Full,
   in out FullUpdate
@@ -62,7 +63,19 @@ export interface Hosted<
   /** The hosting side: registers the graph's threads with this runner. */
   readonly layer: Layer.Layer<never, never, R | Checkpointer | Sharding>
   /** A handle like `graph.thread(id)`, whose runs happen on the runner that hosts the thread. */
-  readonly thread: (id: string) => Thread.Thread<State, Update, N, Ev, E, Sharding, Full, FullUpdate, Sharding>
+  readonly thread: (id: string) => Thread<State, Update, N, Ev, E, Sharding, Full, FullUpdate, Sharding>
+  /** The graph's threads as a service, hosted by the cluster: takes the place of `Threads.layer`. */
+  readonly threads: <I>(
+    tag: Context.Tag<I, Threads.Threads<State, Update, N, Ev, E, Full, FullUpdate>>
+  ) => Layer.Layer<I, never, Sharding>
+  /**
+   * Events of all runs of a thread, from now on or after the event of an id that was seen before. A reader that missed
+   * events gets the state instead and goes on from there: after a takeover, or when it was away for too long.
+   */
+  readonly events: (
+    id: string,
+    after?: string | undefined
+  ) => Stream.Stream<Notice<Full, FullUpdate, Ev>, CheckpointerError, Sharding>
 }
 
 /**
@@ -81,7 +94,7 @@ export interface Hosted<
  *
  * const hosted = GraphEntity.make(counter)
  * const one = hosted.thread("thread-1").invoke({ count: 0 })
- * const runner = hosted.layer.pipe(Layer.provideMerge(SingleRunner.layer()))
+ * const runner = hosted.layer.pipe(Layer.provideMerge(GraphEntity.layerSingle()))
  */
 export const make = <State, Update, N extends Nodes, Ev, E, R, Full, FullUpdate, E1 extends E = never>(
   graph: CompiledGraph<State, Update, N, Ev, E, R, Full, FullUpdate>,
@@ -89,195 +102,75 @@ export const make = <State, Update, N extends Nodes, Ev, E, R, Full, FullUpdate,
 ): Hosted<State, Update, N, Ev, E, R, Full, FullUpdate> => {
   const Failure: Schema.Schema<any, any> =
     options.error === undefined ? Protocol.RunFailure : Schema.Union(Protocol.RunFailure, options.error)
+  const { topology } = graph
   const entity = Protocol.make(graph.name, Failure)
-  const layer = entity.toLayer(handlers(graph.topology, graph.options, entity, Failure, options), {
-    // Calls of a thread run one after the other; what reads it is forked by its handler.
-    concurrency: 1,
-    // A defect is the answer to its call: it must not restart the entity and be delivered for ever.
-    disableFatalDefects: true,
-    maxIdleTime: options.maxIdleTime
-  })
-  return { entity, layer, thread: (id: string) => remoteThread(graph.topology, entity, id, undefined) } as never
-}
-
-type ThreadEntity = ReturnType<typeof Protocol.make<any>>
-
-type Item = { readonly runId: string; readonly event: unknown } | { readonly runId: string; readonly ended: true }
-
-const handlers = (
-  topology: Topology,
-  defaults: CompiledGraph<any, any, any, any, any, any>["options"],
-  entity: ThreadEntity,
-  Failure: Schema.Schema<any, any>,
-  options: Options<any>
-) =>
-  Effect.gen(function* () {
-    const { entityId: id } = yield* Entity.CurrentAddress
-    const context = yield* Effect.context<any>()
-    const checkpointer = yield* Checkpointer
-    const fence = yield* Effect.orDie(checkpointer.takeFence(id))
-    const makeClient = yield* entity.client
-    const epoch = `${fence}.${yield* Clock.currentTimeMillis}`
-    const log = EventLog.make<Item>(epoch, options.eventBuffer ?? 1024)
-    const isFailure = Schema.is(Failure)
-
-    /** Failures of the protocol are answers; everything else is a defect. A fenced runner does not answer. */
-    const answering = <A>(effect: Effect.Effect<A, unknown, any>): Effect.Effect<A, any> =>
-      effect.pipe(
-        Effect.catchAllCause((cause) => {
-          const failure = Option.getOrUndefined(Cause.failureOption(cause))
-          if (failure === undefined) return Effect.failCause(cause as Cause.Cause<never>)
-          if (isConflict(failure)) return Effect.zipRight(fenced(failure), Effect.fail(failure))
-          return isFailure(failure) ? Effect.fail(failure) : Effect.die(failure)
-        }),
-        Effect.provide(context as Context.Context<any>)
-      )
-
-    const fenced = (conflict: ThreadConflict) =>
-      Effect.zipRight(
-        Effect.logWarning(`thread "${id}" was taken over; waiting to be stopped`, conflict),
-        Effect.sleep(options.fencedFor ?? "1 minute")
-      )
-
-    const sleepers = (outcome: Outcome) =>
-      Effect.forEach(outcome._tag === "Paused" ? outcome.interrupts : [], (pending) => {
-        const until = Timer.dueAt(pending)
-        return until === undefined
-          ? Effect.void
-          : makeClient(id).wake(new Protocol.Wake({ id: pending.id, until }), { discard: true })
-      })
-
-    const serve = (runId: string, at: string | null, call: Call, runOptions: object) =>
-      answering(
-        Effect.gen(function* () {
-          const merged = { ...defaults, ...runOptions, runId, fence }
-          const outcome = yield* Thread.start(
-            topology,
-            merged,
-            id,
-            at ?? undefined,
-            call,
-            sinkTo(topology, log, runId)
-          ).pipe(Effect.ensuring(Effect.sync(() => log.push({ runId, ended: true }))))
-          yield* sleepers(outcome)
-          const state = yield* refusing(Wire.encodeState(topology, outcome.state))
-          return outcome._tag === "Completed" ? { _tag: outcome._tag, state } : { ...outcome, state }
-        })
-      )
-
-    const handle = (at: string | null) => {
-      const thread = Thread.make(topology, { ...defaults, fence }, id)
-      return at === null ? thread : thread.at(at)
-    }
-
-    return entity.of({
-      invoke: ({ payload: { at, input, options, runId } }) =>
-        Effect.flatMap(answering(refusing(callOf(topology, input))), (call) => serve(runId, at, call, options)),
-      resume: ({ payload: { answer, at, command, options, runId } }) =>
-        Effect.flatMap(answering(refusing(resumeOf(topology, answer, command))), (call) =>
-          serve(runId, at, call, options)
-        ),
-      update: ({ payload: { as, at, runId, update } }) =>
-        answering(
-          Effect.gen(function* () {
-            const { checkpoint, metadata } = yield* handle(at).state
-            if (checkpoint !== undefined && metadata.run_id === runId) return checkpoint.id
-            const decoded = update === null ? null : yield* refusing(Wire.decodeUpdate(topology, update))
-            const thread = Thread.make(topology, { ...defaults, fence, runId }, id)
-            return yield* (at === null ? thread : thread.at(at)).update(decoded, { as: (as ?? undefined) as never })
-          })
-        ),
-      wake: ({ payload }) =>
-        Effect.gen(function* () {
-          const { interrupts } = yield* answering(handle(null).state)
-          if (!interrupts.some((pending) => pending.id === payload.id)) return
-          const answer = { _tag: "ById" as const, values: { [payload.id]: null } }
-          yield* serve(`wake:${payload.id}`, null, { _tag: "Resume", answer, command: undefined }, {})
-        }),
-      state: ({ payload: { at } }) =>
-        Rpc.fork(
-          answering(Effect.flatMap(handle(at).state, (snapshot) => refusing(Wire.encodeSnapshot(topology, snapshot))))
-        ),
-      history: ({ payload }) =>
-        Rpc.fork(
-          handle(null)
-            .history(payload)
-            .pipe(
-              Stream.mapEffect((snapshot) => refusing(Wire.encodeSnapshot(topology, snapshot))),
-              Stream.provideContext(context as Context.Context<any>)
-            )
-        ),
-      cancel: () => Rpc.fork(answering(handle(null).cancel)),
-      delete: () => answering(Effect.zipRight(handle(null).cancel, handle(null).delete)),
-      events: ({ payload: { after } }) => {
-        const known = log.after(after ?? undefined)
-        const state = answering(Effect.flatMap(handle(null).state, (s) => refusing(Wire.encodeSnapshot(topology, s))))
-        const start: Stream.Stream<Protocol.Notice, any> =
-          known === undefined
-            ? Stream.fromEffect(Effect.map(state, (snapshot) => ({ _tag: "State", id: log.last(), snapshot }) as const))
-            : Stream.succeed({ _tag: "Subscribed", id: after ?? log.last() } as const)
-        return Rpc.fork(Stream.concat(start, Stream.map(known ?? log.after(undefined)!, noticeOf)))
-      }
-    })
-  })
-
-const isConflict = (failure: unknown): failure is ThreadConflict =>
-  typeof failure === "object" && failure !== null && "_tag" in failure && failure._tag === "ThreadConflict"
-
-const noticeOf = ({ id, value }: EventLog.Entry<Item>): Protocol.Notice =>
-  "ended" in value ? { _tag: "Ended", id, runId: value.runId } : { _tag: "Event", id, ...value }
-
-/** Every event of a run goes to the log, encoded; one that can't be encoded is left out. */
-const sinkTo = (topology: Topology, log: EventLog.EventLog<Item>, runId: string): Sink => ({
-  values: true,
-  updates: true,
-  custom: true,
-  tasks: true,
-  checkpoints: true,
-  subgraphs: true,
-  offer: (events) =>
-    Effect.sync(() => {
-      for (const event of events) {
-        const encoded = Wire.encodeEvent(topology, event)
-        if (Either.isRight(encoded)) log.push({ runId, event: encoded.right })
-      }
-    })
-})
-
-const refusing = <A>(
-  result: Either.Either<
-    A,
-    { readonly detail: string; readonly path: string; readonly reason: "InvalidValue" | "NotEncodable" }
-  >
-) =>
-  Either.mapLeft(
-    result,
-    ({ detail, path, reason }) => new InvalidUpdate({ reason, path, channel: path.split(".")[0], detail })
-  )
-
-type InputJson = typeof Protocol.Input.Type
-
-const callOf = (topology: Topology, input: InputJson) => {
-  if (input._tag === "Input") {
-    return Either.map(Wire.decodeUpdate(topology, input.value), (value): Call => ({ _tag: "Input", value }))
+  const setting: EntityHost.Setting = {
+    topology,
+    defaults: graph.options,
+    entity,
+    Failure,
+    fencedFor: options.fencedFor ?? "1 minute",
+    eventBuffer: options.eventBuffer ?? 1024
   }
-  return Either.map(commandOf(topology, input.command), (command): Call => ({ _tag: "Command", command }))
+  const register = (watch: Watch.Watch) =>
+    entity.toLayer(EntityHost.make(setting, watch), {
+      // A thread has one run at a time, which `multitask` sees to; what only reads it must not wait for the run.
+      concurrency: "unbounded",
+      // A defect is the answer to its call: it must not restart the entity and be delivered for ever.
+      disableFatalDefects: true,
+      maxIdleTime: options.maxIdleTime
+    })
+  const thread = (id: string) => EntityClient.remoteThread(topology, entity, id, undefined)
+  return {
+    entity,
+    layer: Layer.unwrapScoped(Effect.map(Watch.make, register)),
+    thread,
+    threads: (tag: Context.Tag<any, any>) =>
+      Layer.effect(
+        tag,
+        Effect.map(Effect.context<Sharding>(), (context) => ({
+          thread: (id: string) => Threads.provide(thread(id) as Thread<any, any, any, any, any, any>, context)
+        }))
+      ),
+    events: (id: string, after?: string) => EntityClient.events(topology, entity, id, after)
+  } as never
 }
 
-const commandOf = (topology: Topology, json: { readonly update: unknown; readonly goto: ReadonlyArray<string> }) => {
-  const update =
-    json.update === undefined || json.update === null
-      ? Either.right(undefined)
-      : Wire.decodeUpdate(topology, json.update)
-  return Either.map(update, (update) => command({ update, goto: json.goto }))
+/** Options of `tuning`. */
+export interface Tuning {
+  /** How long after a runner's death its threads may stand still, at most; whole seconds, at least 1. Default 35. */
+  readonly takeover?: Duration.DurationInput | undefined
+  /** How long a superstep may go on when a runner shuts down; default 15 seconds. */
+  readonly superstep?: Duration.DurationInput | undefined
 }
 
-const resumeOf = (
-  topology: Topology,
-  answer: Extract<Call, { _tag: "Resume" }>["answer"] | null,
-  json: { readonly update: unknown; readonly goto: ReadonlyArray<string> } | null
-) =>
-  Either.map(
-    json === null ? Either.right(undefined) : commandOf(topology, json),
-    (command): Call => ({ _tag: "Resume", answer: answer ?? undefined, command })
+/**
+ * Settings of a cluster of several runners, for `NodeClusterSocket.layer({ shardingConfig })`: how fast threads are
+ * taken over, at the price of more queries. Locks are rows, not connections: a runner that stands still or is cut off
+ * loses them like one that is dead, and the fence keeps it from saving anything.
+ */
+export const tuning = (options: Tuning = {}): Partial<ShardingConfig["Type"]> => {
+  const takeover = Duration.toMillis(options.takeover ?? "35 seconds")
+  const part = (share: number, most: number) => Duration.millis(Math.min(takeover / share, most))
+  return {
+    shardLockDisableAdvisory: true,
+    shardLockExpiration: Duration.millis(takeover),
+    shardLockRefreshInterval: part(5, 10_000),
+    refreshAssignmentsInterval: part(10, 3_000),
+    entityMessagePollInterval: part(10, 10_000),
+    runnerHealthCheckInterval: part(5, 60_000),
+    entityTerminationTimeout: options.superstep ?? "15 seconds"
+  }
+}
+
+/**
+ * One process that hosts all threads: messages, timers and checkpoints in the database of the client in the
+ * environment. Only one process at a time may use a database so; several need `NodeClusterSocket`.
+ */
+export const layerSingle = (
+  options: { readonly shardingConfig?: Partial<ShardingConfig["Type"]> | undefined } = {}
+): Layer.Layer<Sharding | Checkpointer, CheckpointerError | ConfigError, SqlClient> =>
+  Layer.merge(
+    SqlCheckpointer.layer(),
+    SingleRunner.layer({ runnerStorage: "memory", shardingConfig: options.shardingConfig })
   )

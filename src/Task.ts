@@ -87,6 +87,8 @@ export interface Frame {
   readonly onPause: () => void
   /** The task as the body of a call sees it. */
   readonly within: (scope: string) => TaskContext
+  /** Makes sure that the thread is still this process's, where that is in doubt. */
+  readonly mayAct: () => Effect.Effect<void, StorageError> | undefined
   /** Makes an activity's result durable. */
   readonly save: (call: SavedCall) => Effect.Effect<void, StorageError>
   /** Tells that a call has ended. */

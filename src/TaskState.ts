@@ -158,6 +158,14 @@ export class TaskState implements TaskWrites, Frame, Scope {
     return persistence === undefined ? Effect.void : persistence.putNow([this.callRow(call)])
   }
 
+  mayAct(): Effect.Effect<void, StorageError> | undefined {
+    const { persistence, tree } = this.run
+    const { doubt } = tree.control
+    if (persistence === undefined || doubt === undefined || !doubt.exists()) return undefined
+    // Nothing is written, but a newer fence refuses it.
+    return Effect.map(persistence.putNow([]), doubt.settled)
+  }
+
   callRow(call: SavedCall): PendingWrite {
     return this.row(`${ACTIVITY}${call.scope ?? ""}${call.name}:${call.hash}`, call.occurrence, call)
   }

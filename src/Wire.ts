@@ -7,8 +7,10 @@
 import * as Either from "effect/Either"
 import type { Json } from "./Checkpoint.js"
 import * as Codec from "./Codec.js"
+import { type Command, make as makeCommand, type Target } from "./Command.js"
 import type { GraphEvent } from "./GraphEvent.js"
 import { NotJson, stringify } from "./internal/json.js"
+import type { Send } from "./Send.js"
 import type { StateSnapshot } from "./Snapshot.js"
 import type { Topology } from "./Topology.js"
 
@@ -53,6 +55,46 @@ export const encodeUpdate = (topology: Topology, update: Readonly<Record<string,
 
 export const decodeUpdate = (topology: Topology, json: Json): Result<Record<string, unknown>> =>
   mapRecord(json as Record<string, unknown>, (name, value) => codecOf(topology, name).decodeUpdate(value))
+
+/** A command for the graph itself. */
+export interface CommandJson {
+  readonly update: Json
+  readonly goto: ReadonlyArray<string | { readonly send: Json }>
+}
+
+/** Updates of a command: a record, or pairs where a channel is written more than once. */
+const mapPairs = (
+  update: unknown,
+  map: (record: Record<string, unknown>) => Result<Record<string, unknown>>
+): Result<unknown> => {
+  if (update === undefined || update === null) return Either.right(null)
+  if (!Array.isArray(update)) return map(update as Record<string, unknown>)
+  return Either.all(
+    update.map(([name, value]) => Either.map(map({ [name]: value }), (record) => [name, record[name]] as const))
+  )
+}
+
+export const encodeCommand = (topology: Topology, command: Pick<Command, "update" | "goto">): Result<CommandJson> =>
+  Either.gen(function* () {
+    const update = yield* mapPairs(command.update, (record) => encodeUpdate(topology, record) as Result<any>)
+    const goto: Array<CommandJson["goto"][number]> = []
+    for (const target of command.goto) {
+      if (typeof target === "string") goto.push(target)
+      else goto.push({ send: parse(yield* topology.channels[topology.sends]!.codec.encodeState([target])) })
+    }
+    return { update, goto }
+  })
+
+export const decodeCommand = (topology: Topology, json: CommandJson): Result<Command> =>
+  Either.gen(function* () {
+    const update = yield* mapPairs(json.update, (record) => decodeUpdate(topology, record))
+    const goto: Array<Target> = []
+    for (const target of json.goto) {
+      if (typeof target === "string") goto.push(target)
+      else goto.push(...((yield* topology.channels[topology.sends]!.codec.decodeState(target.send)) as Array<Send>))
+    }
+    return makeCommand({ update: update ?? undefined, goto }) as Command
+  })
 
 /** What a task wrote: a record, a list of records, or nothing. */
 const mapUpdates = (update: unknown, map: (record: Record<string, unknown>) => Result<unknown>): Result<unknown> => {

@@ -2,18 +2,17 @@
  * The events of a thread's runs while its entity lives, for readers that come and go.
  *
  * An event's id names the log (which dies with the entity) and a number. A reader that comes back with the last id it
- * saw gets what it missed; one whose log is gone, or whose events were dropped, is told that it must start from the
- * state.
+ * saw gets what it missed; one whose log is gone, or whose events were dropped, must start from the state.
  */
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 
-/** An event with its id. */
+/** An event with its id; without a value it stands for events that the reader was too late for. */
 export interface Entry<A> {
   readonly id: string
-  readonly value: A
+  readonly value: A | undefined
 }
 
 export interface EventLog<A> {
@@ -26,7 +25,14 @@ export interface EventLog<A> {
   readonly after: (id: string | undefined) => Stream.Stream<Entry<A>> | undefined
 }
 
-/** A log of at most `capacity` events. `epoch` tells it from every other log. */
+/** Tells whether two ids are of one log. */
+export const sameLog = (one: string, other: string): boolean =>
+  one.slice(0, one.lastIndexOf("/")) === other.slice(0, other.lastIndexOf("/"))
+
+/** The number of an id in its log. */
+export const numberOf = (id: string): number => Number(id.slice(id.lastIndexOf("/") + 1))
+
+/** A log of at least the last `capacity` events. `epoch` tells it from every other log. */
 export const make = <A>(epoch: string, capacity: number): EventLog<A> => {
   let entries: Array<A> = []
   /** Number of the first entry kept. */
@@ -57,10 +63,10 @@ export const make = <A>(epoch: string, capacity: number): EventLog<A> => {
 
   const from = (start: number): Stream.Stream<Entry<A>> =>
     Stream.paginateChunkEffect(start, (next) => {
-      const read = Effect.sync(() => {
-        const at = Math.max(next, first)
-        const batch = entries.slice(at - first).map((value, i) => ({ id: idOf(at + i), value }))
-        return [batch, Option.some(at + batch.length)] as const
+      const read = Effect.sync((): readonly [ReadonlyArray<Entry<A>>, Option.Option<number>] => {
+        if (next < first) return [[{ id: idOf(newest()), value: undefined }], Option.some(newest() + 1)]
+        const batch = entries.slice(next - first).map((value, i) => ({ id: idOf(next + i), value }))
+        return [batch, Option.some(next + batch.length)]
       })
       const ready = Effect.suspend(() => (newest() >= next ? Effect.void : wait))
       return Effect.map(
@@ -71,11 +77,8 @@ export const make = <A>(epoch: string, capacity: number): EventLog<A> => {
 
   const after = (id: string | undefined): Stream.Stream<Entry<A>> | undefined => {
     if (id === undefined) return from(newest() + 1)
-    const slash = id.lastIndexOf("/")
-    const number = Number(id.slice(slash + 1))
-    if (id.slice(0, slash) !== epoch || !Number.isInteger(number) || number < first - 1 || number > newest()) {
-      return undefined
-    }
+    const number = numberOf(id)
+    if (!sameLog(id, idOf(0)) || !Number.isInteger(number) || number < first - 1 || number > newest()) return undefined
     return from(number + 1)
   }
   return { push, last: () => idOf(newest()), after }

@@ -1,0 +1,377 @@
+/**
+ * The hosting side of a thread in a cluster: what its runner does with the calls that are delivered to it.
+ *
+ * Two rules keep a thread whole while it moves between runners. Its fence is taken before its first run here, so that
+ * whoever ran it before can save nothing more. And a runner that must let go of it answers nothing: the call stays in
+ * the cluster's storage and is delivered to the next runner, which goes on from the last checkpoint.
+ */
+import * as Entity from "@effect/cluster/Entity"
+import { Sharding } from "@effect/cluster/Sharding"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import type * as Schema from "effect/Schema"
+import { is } from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { Checkpointer } from "./Checkpointer.js"
+import type { Refusal } from "./Codec.js"
+import type { CompiledGraph } from "./CompiledGraph.js"
+import * as Protocol from "./EntityProtocol.js"
+import { InvalidUpdate } from "./GraphError.js"
+import * as Busy from "./internal/busy.js"
+import * as EventLog from "./internal/eventLog.js"
+import type * as Watch from "./internal/watch.js"
+import type { Call } from "./Load.js"
+import type { Outcome } from "./Loop.js"
+import type { Control, Sink } from "./Run.js"
+import * as Runs from "./Runs.js"
+import * as Thread from "./Thread.js"
+import * as Timer from "./Timer.js"
+import type { Topology } from "./Topology.js"
+import * as Wire from "./Wire.js"
+
+/** The graph that is hosted, and how. */
+export interface Setting {
+  readonly topology: Topology
+  readonly defaults: CompiledGraph<any, any, any, any, any, any>["options"]
+  readonly entity: Protocol.ThreadEntity
+  readonly Failure: Schema.Schema<any, any>
+  /** How long a runner whose save was refused waits to lose the thread, before it takes it back. */
+  readonly fencedFor: Duration.DurationInput
+  readonly eventBuffer: number
+}
+
+type Item = { readonly runId: string; readonly event: unknown } | { readonly runId: string; readonly ended: true }
+
+type Client = Effect.Effect.Success<Protocol.ThreadEntity["client"]>
+
+/** A thread on its runner. */
+export class Host implements Watch.Resident {
+  private readonly log: EventLog.EventLog<Item>
+  private readonly isFailure: (failure: unknown) => boolean
+  private readonly fencing = Effect.unsafeMakeSemaphore(1)
+  private readonly control: Control
+  private fence: number | undefined
+  /** Of the process, when this thread was last known to be its own. */
+  private standstills: number
+  private running = 0
+  private leaving = false
+
+  constructor(
+    private readonly setting: Setting,
+    private readonly address: Entity.CurrentAddress["Type"],
+    private readonly sharding: Sharding["Type"],
+    private readonly watch: Watch.Watch,
+    private readonly checkpointer: Context.Tag.Service<Checkpointer>,
+    private readonly context: Context.Context<any>,
+    private readonly scope: Scope.CloseableScope,
+    private readonly makeClient: Client,
+    epoch: string
+  ) {
+    this.log = EventLog.make(epoch, setting.eventBuffer)
+    this.isFailure = is(setting.Failure)
+    this.standstills = watch.standstills()
+    const { defaults } = setting
+    const drain = () => (this.isHeld() ? defaults.control?.drain : "the thread moves to another runner")
+    this.control = {
+      get drain() {
+        return drain()
+      },
+      doubt: {
+        exists: () => this.standstills !== watch.standstills(),
+        settled: () => {
+          this.standstills = watch.standstills()
+        }
+      }
+    }
+  }
+
+  private get id(): string {
+    return this.address.entityId
+  }
+
+  readonly isHeld = (): boolean => this.sharding.hasShardId(this.address.shardId)
+
+  /** Lets go of the thread at the end of the superstep that runs. */
+  readonly leave = (): void => {
+    this.leaving = true
+    this.letGo()
+  }
+
+  /**
+   * Ends the entity once no run is in progress. Its calls are not answered then; the cluster would wait for them until
+   * its `entityTerminationTimeout`.
+   */
+  private letGo(): void {
+    if (this.leaving && this.running === 0) Effect.runFork(Scope.close(this.scope, Exit.void))
+  }
+
+  private thread(at: string | null, options: Runs.Options = {}) {
+    const thread = Thread.make(this.setting.topology, Runs.merge(this.setting.defaults, options), this.id)
+    return at === null ? thread : thread.at(at)
+  }
+
+  /** Failures of the protocol are answers, everything else is a defect. */
+  private answering<A>(effect: Effect.Effect<A, unknown, any>): Effect.Effect<A, any> {
+    return effect.pipe(
+      Effect.catchAll((failure) => (this.isFailure(failure) ? Effect.fail(failure) : Effect.die(failure))),
+      Effect.provide(this.context)
+    )
+  }
+
+  private readonly fenced = Effect.suspend(() => {
+    if (this.fence !== undefined) return Effect.succeed(this.fence)
+    return Effect.map(this.checkpointer.takeFence(this.id), (fence) => {
+      this.fence = fence
+      this.standstills = this.watch.standstills()
+      return fence
+    })
+  }).pipe(this.fencing.withPermits(1))
+
+  /**
+   * Does something that saves. It is left without an answer when the thread moves to another runner. A save that was
+   * refused means that another runner has taken the thread over, or that somebody else has written to it: this runner
+   * waits to be stopped, and if the cluster leaves the thread to it after all, it goes on where `goesOn` allows it.
+   */
+  private durable<A>(
+    body: (fence: number) => Effect.Effect<A, unknown, any>,
+    goesOn: Effect.Effect<boolean, unknown, any>
+  ): Effect.Effect<A, unknown, any> {
+    const attempt = Effect.suspend(() => {
+      if (!this.isHeld()) return Effect.never
+      this.running++
+      return Effect.ensuring(
+        Effect.flatMap(this.fenced, body),
+        Effect.sync(() => {
+          this.running--
+          this.letGo()
+        })
+      )
+    })
+    return Effect.catchAll(attempt, (failure) => {
+      const tag = tagOf(failure)
+      if (tag === "GraphDrained" && !this.isHeld()) return Effect.never
+      if (tag !== "ThreadConflict") return Effect.fail(failure)
+      return Effect.logWarning(`a save of thread "${this.id}" was refused; waiting to lose it`, failure).pipe(
+        Effect.zipRight(Effect.sleep(this.setting.fencedFor)),
+        Effect.tap(() => {
+          this.fence = undefined
+        }),
+        Effect.zipRight(goesOn),
+        Effect.flatMap((again) => (again ? this.durable(body, goesOn) : Effect.fail(failure)))
+      )
+    })
+  }
+
+  /** Runs a call to its end. */
+  run(runId: string, at: string | null, call: Call, options: object, multitask: Busy.Multitask | undefined) {
+    const { defaults, topology } = this.setting
+    let began = false
+    const sink = this.sink(runId, () => {
+      began = true
+    })
+    const isOurs = Effect.suspend(() =>
+      began ? Effect.map(this.thread(null).state, ({ metadata }) => metadata.run_id === runId) : Effect.succeed(true)
+    )
+    const body = (fence: number) => {
+      const merged = { ...Runs.merge(defaults, options), runId, fence, control: this.control, multitask }
+      return Effect.flatMap(Thread.start(topology, merged, this.id, at ?? undefined, call, sink), this.outcome)
+    }
+    return this.answering(this.durable(body, isOurs)).pipe(
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          if (this.isHeld() || !Exit.isInterrupted(exit)) this.log.push({ runId, ended: true })
+        })
+      )
+    )
+  }
+
+  private readonly outcome = (outcome: Outcome) =>
+    Effect.gen(this, function* () {
+      if (outcome._tag === "Paused") yield* this.wakeLater(outcome.interrupts)
+      const state = yield* refusing(Wire.encodeState(this.setting.topology, outcome.state))
+      return outcome._tag === "Completed" ? { _tag: outcome._tag, state } : { ...outcome, state }
+    })
+
+  /** Sends a message to the thread itself for each sleep, delivered when it is over. */
+  private wakeLater(pending: Extract<Outcome, { _tag: "Paused" }>["interrupts"]) {
+    return Effect.forEach(pending, (asked) => {
+      const until = Timer.dueAt(asked)
+      if (until === undefined) return Effect.void
+      const wake = new Protocol.Wake({ id: asked.id, until })
+      return Effect.retry(this.makeClient(this.id).wake(wake, { discard: true }), Schedule.spaced("1 second"))
+    })
+  }
+
+  /** Every event of a run goes to the log, encoded; one that can't be encoded is left out. */
+  private sink(runId: string, onFirst: () => void): Sink {
+    return {
+      values: true,
+      updates: true,
+      custom: true,
+      tasks: true,
+      checkpoints: true,
+      subgraphs: true,
+      offer: (events) =>
+        Effect.sync(() => {
+          onFirst()
+          for (const event of events) {
+            const encoded = Wire.encodeEvent(this.setting.topology, event)
+            if (Either.isRight(encoded)) this.log.push({ runId, event: encoded.right })
+          }
+        })
+    }
+  }
+
+  start({ at, input, multitask, options, runId }: Protocol.Payload<"invoke">) {
+    return Effect.flatMap(this.answering(refusing(callOf(this.setting.topology, input))), (call) =>
+      this.run(runId, at, call, options, multitask)
+    )
+  }
+
+  resume({ answer, at, command, multitask, options, runId }: Protocol.Payload<"resume">) {
+    return Effect.flatMap(this.answering(refusing(resumeOf(this.setting.topology, answer, command))), (call) =>
+      this.run(runId, at, call, options, multitask)
+    )
+  }
+
+  /** A sleep is over: wakes the thread, unless it has been woken already. */
+  wake({ id }: Protocol.Payload<"wake">) {
+    const answer = { _tag: "ById" as const, values: { [id]: null } }
+    const call: Call = { _tag: "Resume", answer, command: undefined }
+    return Effect.flatMap(this.answering(this.thread(null).state), ({ interrupts }) =>
+      interrupts.some((pending) => pending.id === id)
+        ? Effect.asVoid(this.run(`wake:${id}`, null, call, {}, "enqueue"))
+        : Effect.void
+    )
+  }
+
+  update({ as, at, command, runId, update }: Protocol.Payload<"update">) {
+    const { topology } = this.setting
+    const apply = (fence: number) =>
+      Effect.gen(this, function* () {
+        const { checkpoint, metadata } = yield* this.thread(null).state
+        if (checkpoint !== undefined && metadata.run_id === runId) return checkpoint.id
+        const decoded: unknown =
+          command !== null
+            ? yield* refusing(Wire.decodeCommand(topology, command))
+            : update === null
+              ? null
+              : yield* refusing(Wire.decodeUpdate(topology, update))
+        return yield* this.thread(at, { fence, runId }).update(decoded as never, { as: (as ?? undefined) as never })
+      })
+    return this.answering(this.durable(apply, Effect.succeed(true)))
+  }
+
+  /** Stops its runs, and removes it once they have ended. */
+  readonly delete = Effect.suspend(() =>
+    this.answering(
+      Busy.exclusive(this.checkpointer, this.id, "interrupt", () =>
+        Effect.tap(this.checkpointer.deleteThread(this.id), () => {
+          this.fence = undefined
+        })
+      )
+    )
+  )
+
+  readonly cancel = Effect.suspend(() => this.answering(this.thread(null).cancel))
+
+  state(at: string | null) {
+    return this.answering(
+      Effect.flatMap(this.thread(at).state, (snapshot) =>
+        refusing(Wire.encodeSnapshot(this.setting.topology, snapshot))
+      )
+    )
+  }
+
+  history(options: Protocol.Payload<"history">) {
+    return this.thread(null)
+      .history(options)
+      .pipe(
+        Stream.mapEffect((snapshot) => refusing(Wire.encodeSnapshot(this.setting.topology, snapshot))),
+        Stream.provideContext(this.context)
+      ) as Stream.Stream<unknown, any>
+  }
+
+  readonly position = Effect.sync(() => this.log.last())
+
+  /** Events after one that the reader has seen; the state first where events are missing. */
+  events(after: string | null): Stream.Stream<Protocol.Notice, any> {
+    const known = this.log.after(after ?? undefined)
+    if (known !== undefined) {
+      const start: Protocol.Notice = { _tag: "Subscribed", id: after ?? this.log.last() }
+      return Stream.concat(Stream.succeed(start), Stream.mapEffect(known, this.notice))
+    }
+    const start = this.notice({ id: this.log.last(), value: undefined })
+    const rest = this.log.after(undefined)!
+    return Stream.concat(Stream.fromEffect(start), Stream.mapEffect(rest, this.notice))
+  }
+
+  private readonly notice = ({ id, value }: EventLog.Entry<Item>): Effect.Effect<Protocol.Notice, any> => {
+    if (value === undefined) return Effect.map(this.state(null), (snapshot) => ({ _tag: "State", id, snapshot }))
+    return Effect.succeed(
+      "ended" in value ? { _tag: "Ended", id, runId: value.runId } : { _tag: "Event", id, ...value }
+    )
+  }
+}
+
+/** The handlers of one thread's messages. */
+export const make = (setting: Setting, watch: Watch.Watch) =>
+  Effect.gen(function* () {
+    const epoch = `${(yield* Clock.currentTimeMillis).toString(36)}-${(yield* Random.nextInt).toString(36)}`
+    const host = new Host(
+      setting,
+      yield* Entity.CurrentAddress,
+      yield* Sharding,
+      watch,
+      yield* Checkpointer,
+      yield* Effect.context<any>(),
+      (yield* Effect.scope) as Scope.CloseableScope,
+      yield* setting.entity.client,
+      epoch
+    )
+    watch.add(host)
+    yield* Effect.addFinalizer(() => Effect.sync(() => watch.remove(host)))
+    return setting.entity.of({
+      invoke: ({ payload }) => host.start(payload),
+      resume: ({ payload }) => host.resume(payload),
+      update: ({ payload }) => host.update(payload),
+      wake: ({ payload }) => host.wake(payload),
+      state: ({ payload }) => host.state(payload.at),
+      history: ({ payload }) => host.history(payload),
+      cancel: () => host.cancel,
+      delete: () => host.delete,
+      position: () => host.position,
+      events: ({ payload }) => host.events(payload.after)
+    })
+  })
+
+const tagOf = (failure: unknown): unknown =>
+  typeof failure === "object" && failure !== null && "_tag" in failure ? failure._tag : undefined
+
+const refusing = <A>(result: Either.Either<A, Refusal>) =>
+  Either.mapLeft(
+    result,
+    ({ detail, path, reason }) => new InvalidUpdate({ reason, path, channel: path.split(".")[0], detail })
+  )
+
+const callOf = (topology: Topology, input: Protocol.Payload<"invoke">["input"]) =>
+  input._tag === "Input"
+    ? Either.map(Wire.decodeUpdate(topology, input.value), (value): Call => ({ _tag: "Input", value }))
+    : Either.map(Wire.decodeCommand(topology, input.command), (command): Call => ({ _tag: "Command", command }))
+
+const resumeOf = (
+  topology: Topology,
+  answer: Protocol.Payload<"resume">["answer"],
+  json: Protocol.Payload<"resume">["command"]
+) =>
+  Either.map(
+    json === null ? Either.right(undefined) : Wire.decodeCommand(topology, json),
+    (command): Call => ({ _tag: "Resume", answer: answer ?? undefined, command })
+  )
