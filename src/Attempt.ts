@@ -27,7 +27,8 @@ export const finish = (task: TaskState, output: unknown): TaskEffect => {
     encode: run.persistence !== undefined,
     from: node.name,
     targets: node.targets,
-    writes: []
+    writes: [],
+    declared: node.writes
   }
   const error = collect(sink, output)
   if (error !== undefined) return Effect.fail(error)

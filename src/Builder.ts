@@ -262,9 +262,16 @@ export interface WorkerOptions<G extends string, R> {
 /** Options of `defaults`. */
 export type NodeDefaults<R> = Pick<WorkerOptions<never, R>, "retry" | "timeout" | "cache">
 
+/** What a node writes. */
+export interface Writes<C extends Channel.Fields> {
+  /** The only channels that it writes, which lets `Graph.lint` find conflicts; all by default. */
+  readonly writes?: ReadonlyArray<keyof C & string> | undefined
+}
+
 /** Options of `addNode`. */
 export interface NodeOptions<C extends Channel.Fields, G extends string, K extends keyof C & string, R>
-  extends WorkerOptions<G, R> {
+  extends WorkerOptions<G, R>,
+    Writes<C> {
   /** Channels that the node sees; all by default. */
   readonly reads?: ReadonlyArray<K> | undefined
   /** Channels whose updates run the node, besides edges; none by default. */
@@ -399,6 +406,7 @@ export interface Graph<
     input: Schema.Schema<I, II>,
     run: (input: NoInfer<I>) => Effect.Effect<A & NoInfer<Output<C, N, G, A>>, E1, R1>,
     options?: WorkerOptions<G, R3> &
+      Writes<C> &
       ErrorHandler<NoInfer<I>, NoInfer<Handled<E1>>, B & NoInfer<Output<C, N, G, B>>, E2, R2>
   ): Graph<
     C,

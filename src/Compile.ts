@@ -21,6 +21,7 @@ export interface NodeData {
   readonly run: (input: any) => Effect.Effect<unknown, unknown, any>
   readonly reads: ReadonlyArray<string> | undefined
   readonly subscribe: ReadonlyArray<string>
+  readonly writes?: ReadonlyArray<string> | undefined
   readonly targets: ReadonlySet<string>
   readonly defer: boolean
   readonly input: Schema.Schema<any, any> | undefined
@@ -112,6 +113,10 @@ const nodeProblems = (node: NodeData, nodes: ReadonlySet<string>, channels: Read
   const problems: Array<string> = []
   for (const name of [...(node.reads ?? []), ...node.subscribe]) {
     if (!channels.has(name)) problems.push(`node "${node.name}" reads channel "${name}", which the graph does not have`)
+  }
+  for (const name of node.writes ?? []) {
+    if (!channels.has(name))
+      problems.push(`node "${node.name}" writes channel "${name}", which the graph does not have`)
   }
   for (const target of node.targets) {
     if (target !== END && !nodes.has(target)) problems.push(`node "${node.name}" goes to "${target}", which is no node`)
@@ -307,6 +312,8 @@ const makeNodes = (
       hidden: false,
       input: argumentCodecs.get(node.name)!,
       run: node.run,
+      writes: node.writes && new Set(node.writes.map((name) => draft.ids.get(name)!)),
+      worker: node.input !== undefined,
       renamedFrom: node.renamedFrom,
       targets: node.targets,
       policy: node.policy,
@@ -328,7 +335,14 @@ const makeNodes = (
   return nodes
 }
 
-const bare = { targets: undefined, policy: {}, errorHandler: undefined, renamedFrom: undefined } as const
+const bare = {
+  targets: undefined,
+  policy: {},
+  errorHandler: undefined,
+  renamedFrom: undefined,
+  writes: undefined,
+  worker: false
+} as const
 
 /** The entry node: its result is the run's input. */
 const passOn = (input: unknown) => Effect.succeed(input)

@@ -16,8 +16,10 @@ import { compile as compileData, type GraphData, type NodeData } from "./Compile
 import * as CompiledGraph from "./CompiledGraph.js"
 import { InvalidGraph } from "./GraphError.js"
 import * as Policy from "./internal/policy.js"
+import * as Lint from "./Lint.js"
 import * as Nested from "./Nested.js"
 import * as Runs from "./Runs.js"
+import type { Topology } from "./Topology.js"
 
 export type {
   Any,
@@ -199,6 +201,7 @@ const nodeData = (
     input,
     reads: options.reads,
     subscribe: options.subscribe ?? [],
+    writes: options.writes,
     targets: new Set(options.goto),
     defer: options.defer ?? false,
     policy: Policy.make(options, defaults),
@@ -258,6 +261,27 @@ export const make = <
   options: Builder.MakeOptions<C, In, Out, Ev> = {}
 ): Builder.Graph<C, never, In, Out, never, Ev, never, never> =>
   new GraphImpl(name, channels, options, undefined, undefined) as never
+
+/**
+ * Finds what is legal in a graph and probably a mistake: conflicting writes, nodes that nothing leads to, joins that
+ * can't fire, cycles without exit, `goto` beside edges.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { Channel, Graph } from "effect-pregel"
+ *
+ * const graph = Graph.make("g", { answer: Channel.lastValue(Schema.String) })
+ *   .addNode("a", () => Effect.succeed({ answer: "a" }), { writes: ["answer"] })
+ *   .addNode("b", () => Effect.succeed({ answer: "b" }), { writes: ["answer"] })
+ *   .addEdge(Graph.START, "a")
+ *   .addEdge(Graph.START, "b")
+ *   .compile()
+ *
+ * const messages = Graph.lint(graph).map(({ message }) => message)
+ * ```
+ */
+export const lint = (graph: { readonly topology: Topology }): ReadonlyArray<Lint.Finding> => Lint.lint(graph.topology)
 
 /** Tells whether a value is a graph under construction. */
 export const isGraph = (value: unknown): value is Builder.Any => value instanceof GraphImpl

@@ -47,6 +47,8 @@ export interface Sink {
   readonly from: string
   readonly targets: ReadonlySet<string> | undefined
   readonly writes: Array<Write>
+  /** The only state channels that may be written, where the node says so. */
+  readonly declared?: ReadonlySet<number> | undefined
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -91,8 +93,20 @@ const addValue = (sink: Sink, name: string, value: unknown): void => {
     })
   }
   if (value === undefined && !spec.codec.takesUndefined) return
+  if (sink.declared !== undefined && !sink.declared.has(spec.id)) throw undeclared(sink, spec)
   push(sink, spec, value)
 }
+
+const undeclared = (sink: Sink, spec: ChannelSpec) =>
+  new InvalidUpdate({
+    reason: "UnknownChannel",
+    node: sink.from,
+    channel: spec.name,
+    detail: `the node's option writes does not name it; it names [${Array.from(
+      sink.declared!,
+      (id) => sink.topology.channels[id]!.name
+    ).join(", ")}]`
+  })
 
 const push = (sink: Sink, spec: ChannelSpec, value: unknown): void => {
   if (sink.encode && spec.tracked) {

@@ -93,6 +93,10 @@ export interface Node {
   readonly policy: NodePolicy
   /** The node that handles its failures. */
   readonly errorHandler: number | undefined
+  /** State channels that it may write; `undefined` allows every one. */
+  readonly writes: ReadonlySet<number> | undefined
+  /** It is run by `Send`s only. */
+  readonly worker: boolean
   /** What threads may know it as. */
   readonly renamedFrom: string | undefined
 }
