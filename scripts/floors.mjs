@@ -12,7 +12,7 @@ const floors = [
   ["Algo"],
   ["SavedCalls", "Task", "Interrupt", "Timer", "Activity"],
   ["Journal", "Output", "Run", "TaskState", "SaveQueue", "Persistence", "Cached", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
-  ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Thread", "Threads", "Threads", "Entrypoint", "Lint"],
+  ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Update", "Thread", "Threads", "Entrypoint", "Lint"],
   ["CheckpointerSuite", "StoreSuite", "GraphServer", "EntityProtocol", "EntityClient", "EntityHost", "GraphEntity", "GraphView", "GraphTest"]
 ]
 

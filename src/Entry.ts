@@ -55,6 +55,11 @@ const sinkFor = (run: Run, from: string): Sink => ({
 
 /** A new input: unfinished tasks of the old checkpoint count as run, and the entry node takes the input. */
 const enterInput = Effect.fnUntraced(function* (run: Run, value: unknown) {
+  yield* take(run, [yield* inputWrite(run, value)], true)
+})
+
+/** What a run's input writes. */
+export const inputWrite = Effect.fnUntraced(function* (run: Run, value: unknown) {
   const { topology } = run
   if (value === undefined || value === null) return yield* nothing(run, `the input is ${value}`)
   const sink = sinkFor(run, topology.nodes[topology.entry]!.name)
@@ -62,7 +67,7 @@ const enterInput = Effect.fnUntraced(function* (run: Run, value: unknown) {
   const start = topology.channels[topology.start]!
   const encoded = run.persistence === undefined ? undefined : Either.getOrUndefined(start.codec.encodeUpdate(input))
   const write: Write = { channel: topology.start, value: input, encoded }
-  yield* take(run, [write], true)
+  return write
 })
 
 const nothing = (run: Run, detail: string) =>

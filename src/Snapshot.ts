@@ -26,6 +26,42 @@ export interface TaskSnapshot {
   readonly interrupts: ReadonlyArray<PendingInterrupt>
 }
 
+/** Where a subgraph of a task has its checkpoints. */
+export interface SubgraphPlace {
+  readonly namespace: string
+  /** The node of the task that runs it. */
+  readonly node: string
+  /** The id of that task. */
+  readonly task: string
+}
+
+/** The namespaces of subgraphs that these tasks of a checkpoint have run. */
+export const subgraphsOf = (
+  namespace: string,
+  checkpoint: string,
+  tasks: ReadonlyArray<TaskSnapshot>,
+  namespaces: ReadonlyArray<string>
+): ReadonlyArray<SubgraphPlace> => {
+  const inside = (prefix: string, name: string) =>
+    prefix === "" ? name : name.startsWith(`${prefix}|`) ? name.slice(prefix.length + 1) : undefined
+  const stable = namespace
+    .split("|")
+    .map((segment) => segment.split(":")[0])
+    .join("|")
+  return namespaces.flatMap((name) => {
+    const own = inside(namespace, name)
+    const segment = own === undefined || own === "" ? inside(stable, name) : own
+    if (segment === undefined || segment === "" || segment.includes("|")) return []
+    const [node = "", run] = segment.split(":")
+    const at = run?.split("/")[0]
+    const task = tasks.find(({ id, node: name }) =>
+      at === undefined ? name === node.split(/[#/]/)[0] : id === `${checkpoint}:${node}${at.slice(checkpoint.length)}`
+    )
+    if (task === undefined || (at !== undefined && !at.startsWith(checkpoint))) return []
+    return [{ namespace: name, node: task.node, task: task.id }]
+  })
+}
+
 /** A checkpoint as its readers see it. */
 export interface StateSnapshot<out State> {
   readonly values: State
@@ -85,7 +121,7 @@ export const make = Effect.fnUntraced(function* (
   }
   const { checkpoint } = loaded
   return {
-    values: run.channels.read(run.topology.state),
+    values: run.channels.copy(run.topology.state),
     next: waiting.map((task) => task.node.name),
     tasks: snapshots,
     interrupts: tasks.flatMap((task) =>

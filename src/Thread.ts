@@ -9,24 +9,31 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
-import type * as Runtime from "effect/Runtime"
 import * as Stream from "effect/Stream"
-import { finish } from "./Attempt.js"
+import type { Address } from "./Checkpoint.js"
 import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
-import { type Command, make as command, END, isCommand } from "./Command.js"
-import type { CommandInput, Nodes, Outcome, RunOptions, StreamOptions, WithoutPause } from "./CompiledGraph.js"
+import { type Command, make as command, isCommand } from "./Command.js"
+import type {
+  CommandInput,
+  CompiledGraph,
+  Nodes,
+  Outcome,
+  RunOptions,
+  StreamOptions,
+  WithoutPause
+} from "./CompiledGraph.js"
 import type * as Errors from "./GraphError.js"
-import { AmbiguousUpdate, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint, UnknownNode } from "./GraphError.js"
+import { EmptyInput, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint } from "./GraphError.js"
 import type * as GraphEvent from "./GraphEvent.js"
 import * as Interrupt from "./Interrupt.js"
 import * as Busy from "./internal/busy.js"
-import { type Answer, applySaved, type Call, finishedTasks, open, plan, type Request } from "./Load.js"
+import type { Answer, Call, Request } from "./Load.js"
 import type { Outcome as LoopOutcome } from "./Loop.js"
 import type { Run, Sink } from "./Run.js"
 import * as Runs from "./Runs.js"
 import * as Snapshot from "./Snapshot.js"
-import { TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
+import * as Updates from "./Update.js"
 
 export type { StateSnapshot, TaskSnapshot } from "./Snapshot.js"
 
@@ -51,9 +58,35 @@ export interface ResumeOptions<N extends string, U> extends ThreadRunOptions<N> 
 
 /** Options of `update`. */
 export interface UpdateOptions<N extends string> {
-  /** The node that the update counts as; default: the node that ran last. `END` clears what is pending. */
-  readonly as?: N | "__start__" | "__end__" | undefined
+  /**
+   * The node that the update counts as; default: the node that ran last. `END` with a `null` update clears what is
+   * pending; `"__input__"` takes the update as a run's input that nothing has run on yet.
+   */
+  readonly as?: N | "__start__" | "__end__" | "__input__" | undefined
 }
+
+/** One of the updates of a superstep; `as` may be left out where it is the only one. */
+export interface UpdateItem<N extends string, U> extends UpdateOptions<N> {
+  readonly update: U
+}
+
+/** Where a subgraph of a task has its checkpoints. */
+export type SubgraphPlace = Snapshot.SubgraphPlace
+
+/** The saved state of a subgraph: read and changed like a thread's; it runs with the thread. */
+export interface Subgraph<out N extends string, in out Full, in FullUpdate, out R, out Host> {
+  readonly state: Effect.Effect<Snapshot.StateSnapshot<Full>, ReadError, Host>
+  readonly history: (options?: ListOptions) => Stream.Stream<Snapshot.StateSnapshot<Full>, ReadError, Host>
+  /** Like `Thread.update`. Questions that the subgraph had asked are withdrawn: it runs again on the next resume. */
+  readonly update: (
+    update: FullUpdate | null,
+    options?: UpdateOptions<string>
+  ) => Effect.Effect<string, Failures<never> | Errors.AmbiguousUpdate, R>
+  readonly at: (checkpoint: string) => Subgraph<N, Full, FullUpdate, R, Host>
+  readonly subgraphs: Effect.Effect<ReadonlyArray<SubgraphPlace>, ReadError, Host>
+}
+
+type ReadError = Errors.StorageError | Errors.GraphMismatch | Errors.UnknownCheckpoint
 
 type Failures<E> = WithoutPause<E | Errors.RunError> | Errors.ThreadError
 
@@ -143,6 +176,28 @@ export interface Thread<
     options?: UpdateOptions<N["name"]>
   ) => Effect.Effect<string, Failures<E> | Errors.AmbiguousUpdate, R>
 
+  /**
+   * Applies supersteps of updates one after the other, each as one checkpoint: rebuilds what a run would have left.
+   * Nothing is applied if any of them is malformed. Yields the last checkpoint's id.
+   */
+  readonly updateAll: (
+    supersteps: ReadonlyArray<
+      ReadonlyArray<UpdateItem<N["name"], FullUpdate | Update | CommandInput<N, FullUpdate, Full> | null>>
+    >
+  ) => Effect.Effect<string, Failures<E> | Errors.AmbiguousUpdate, R>
+
+  /** Makes a sibling of the checkpoint: the same state, asked and run anew. Yields its id. */
+  readonly copy: Effect.Effect<string, Failures<never>, R>
+
+  /** Where the subgraphs of the tasks that run next have their checkpoints. */
+  readonly subgraphs: Effect.Effect<ReadonlyArray<SubgraphPlace>, ReadError, Host>
+
+  /** The saved state of a subgraph; `namespace` is one that `subgraphs` yields. */
+  readonly subgraph: <S, U, N1 extends Nodes, F, FU>(
+    child: CompiledGraph<S, U, N1, any, any, any, F, FU>,
+    namespace: string
+  ) => Subgraph<string, F, FU, R, Host>
+
   /** The same thread at one of its checkpoints. */
   readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate, Host>
 
@@ -201,12 +256,20 @@ export const encodeAnswer = (resume: Answer | undefined): Either.Either<Answer |
 type AnyThread = Thread<any, any, any, any, any, any, any, any, any>
 type AnyOptions = Runs.StreamOptions & ResumeOptions<string, any>
 
+interface Place {
+  readonly checkpointer: Context.Tag.Service<Checkpointer>
+  readonly address: Address
+  readonly loaded: Loaded | undefined
+}
+
 class ThreadImpl {
   constructor(
     readonly topology: Topology,
     readonly defaults: Runs.Options,
     readonly id: string,
-    readonly checkpoint: string | undefined
+    readonly checkpoint: string | undefined,
+    /** Of a subgraph; `""` for the thread's own graph. */
+    readonly namespace = ""
   ) {}
 
   start(call: Call, options: AnyOptions, sink?: Sink) {
@@ -249,30 +312,38 @@ class ThreadImpl {
   readonly resumeStream = (resume: Answer | undefined, options: AnyOptions = {}) =>
     Runs.streamOf(options, (sink) => this.go(resume, options, sink))
 
-  private request(checkpointer: Context.Tag.Service<Checkpointer>, at: string | undefined): Request {
+  private request(
+    checkpointer: Context.Tag.Service<Checkpointer>,
+    at: string | undefined,
+    loaded?: Loaded | undefined
+  ): Request {
+    const { namespace } = this
     return {
       ...Runs.requestOf(this.topology, this.defaults, { call: GO_ON, thread: this.id, checkpointer, at }),
+      namespace,
+      path: namespace === "" ? [] : namespace.split("|"),
+      parents: loaded?.checkpoint.parents ?? {},
       saves: true
     }
   }
 
   private readonly load = Effect.fnUntraced(function* (this: ThreadImpl) {
     const checkpointer = yield* Checkpointer
-    const address = { thread: this.id, namespace: "" }
+    const address = { thread: this.id, namespace: this.namespace }
     const loaded = yield* checkpointer.load(address, this.checkpoint)
-    if (loaded === undefined && this.checkpoint !== undefined) {
-      return yield* new UnknownCheckpoint({ thread: this.id, checkpoint: this.checkpoint })
+    if (loaded === undefined && (this.checkpoint !== undefined || this.namespace !== "")) {
+      return yield* new UnknownCheckpoint({ thread: this.id, checkpoint: this.checkpoint ?? this.namespace })
     }
-    return { checkpointer, address, loaded }
+    return { checkpointer, address, loaded } satisfies Place
   })
 
   readonly state = Effect.suspend(() =>
-    Effect.flatMap(this.load(), ({ checkpointer, loaded }) => {
+    Effect.flatMap(this.load(), ({ address, checkpointer, loaded }) => {
       if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
       const isHead = loaded.head === loaded.checkpoint.seq
       const request = this.request(checkpointer, this.checkpoint)
       if (isHead) return Snapshot.make(request, loaded, undefined, this.checkpoint === undefined)
-      return Effect.flatMap(childOf(checkpointer, this.id, loaded), (child) =>
+      return Effect.flatMap(childOf(checkpointer, address, loaded), (child) =>
         Snapshot.make(request, loaded, child, false)
       )
     })
@@ -283,7 +354,7 @@ class ThreadImpl {
       Effect.map(Checkpointer, (checkpointer) => {
         const request = this.request(checkpointer, undefined)
         const children = new Map<number, Snapshot.Results>()
-        return checkpointer.list({ thread: this.id, namespace: "" }, options).pipe(
+        return checkpointer.list({ thread: this.id, namespace: this.namespace }, options).pipe(
           Stream.mapEffect((loaded) => {
             const { parent, results, seq } = loaded.checkpoint
             if (parent !== undefined && results.length > 0) children.set(parent.seq, loaded.checkpoint)
@@ -294,46 +365,56 @@ class ThreadImpl {
     )
 
   readonly update = (update: any, options: UpdateOptions<string> = {}): Effect.Effect<string, any, any> =>
-    Effect.flatMap(this.load(), ({ checkpointer, loaded }) =>
-      Busy.exclusive(checkpointer, this.id, "reject", () => this.applyUpdate(checkpointer, loaded, update, options.as))
+    this.updateAll([[{ update, as: options.as }]])
+
+  readonly updateAll = (supersteps: ReadonlyArray<ReadonlyArray<Updates.Update>>): Effect.Effect<string, any, any> =>
+    this.changing(({ address, checkpointer, loaded }) =>
+      Effect.gen(this, function* () {
+        const problem = Updates.problemOf(this.request(checkpointer, undefined, loaded), supersteps)
+        if (problem !== undefined) return yield* problem
+        let at = this.checkpoint
+        for (const [i, updates] of supersteps.entries()) {
+          const from: Loaded | undefined = i === 0 ? loaded : yield* checkpointer.load(address, at)
+          at = yield* Updates.apply(this.request(checkpointer, at, from), from, updates)
+        }
+        if (this.namespace !== "" && loaded !== undefined) {
+          yield* Updates.withdraw(checkpointer, this.id, this.namespace, loaded)
+        }
+        return at!
+      })
     )
 
-  private readonly applyUpdate = Effect.fnUntraced(function* (
-    this: ThreadImpl,
-    checkpointer: Context.Tag.Service<Checkpointer>,
-    loaded: Loaded | undefined,
-    update: unknown,
-    as: string | undefined
-  ) {
-    const runtime = yield* Effect.runtime<any>() as Effect.Effect<Runtime.Runtime<any>>
-    const { run } = yield* open({ ...this.request(checkpointer, this.checkpoint), loaded }, runtime)
-    if (loaded === undefined) run.step = 0
-    yield* applySaved(run)
-    plan(run)
-    const finished = yield* finishedTasks(run)
-    if (as === END && (update === null || update === undefined)) {
-      const waiting = run.next.filter(
-        (task) => !finished.some(({ index, node }) => node === task.node && index === task.index)
-      )
-      const done = [...finished, ...waiting.map((task) => ({ ...task, writes: [] }))]
-      run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, done))
-      yield* run.persistence!.commit({ source: "update", ran: [], results: [], status: "idle" })
-      return run.checkpointId
-    }
-    const node = yield* nodeOf(this.topology, this.id, run.ran, as)
-    const task = new TaskState(run, { node, send: undefined, index: -1 }, undefined)
-    yield* finish(task, update) as Effect.Effect<void, any>
-    // The state that the head shows contains what its finished tasks wrote; an old checkpoint's does not.
-    if (this.checkpoint === undefined && finished.length > 0) {
-      run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, finished))
-    }
-    run.journal!.record(yield* run.algo.applyUpdate(run.topology, run.channels, run.seen, task.writes))
-    yield* run.persistence!.commit({ source: "update", ran: [node.name], results: [], status: "idle" })
-    return run.checkpointId
-  })
+  readonly copy = Effect.suspend(() =>
+    this.changing(({ checkpointer, loaded }) => {
+      const { name } = this.topology.identity
+      return loaded === undefined
+        ? new EmptyInput({ graph: name, thread: this.id, detail: "there is no checkpoint to copy" })
+        : Updates.copy(this.request(checkpointer, this.checkpoint, loaded), checkpointer, loaded)
+    })
+  )
+
+  /** Loads the checkpoint and changes the thread, while nobody else does. */
+  private changing(change: (place: Place) => Effect.Effect<string, any, any>): Effect.Effect<string, any, any> {
+    return Effect.flatMap(Checkpointer, (checkpointer) =>
+      Busy.exclusive(checkpointer, this.id, "reject", () => Effect.flatMap(this.load(), change))
+    )
+  }
+
+  readonly subgraphs = Effect.suspend(() =>
+    Effect.flatMap(this.load(), ({ checkpointer, loaded }) =>
+      loaded === undefined
+        ? Effect.succeed([])
+        : Effect.zipWith(this.state, checkpointer.namespaces(this.id), ({ tasks }, namespaces) =>
+            Snapshot.subgraphsOf(this.namespace, loaded.checkpoint.id, tasks, namespaces)
+          )
+    )
+  )
+
+  readonly subgraph = (child: { readonly topology: Topology }, namespace: string) =>
+    new ThreadImpl(child.topology, {}, this.id, undefined, namespace)
 
   readonly at = (checkpoint: string) =>
-    new ThreadImpl(this.topology, this.defaults, this.id, checkpoint) as unknown as AnyThread
+    new ThreadImpl(this.topology, this.defaults, this.id, checkpoint, this.namespace) as unknown as AnyThread
 
   readonly cancel = Effect.map(Checkpointer, (checkpointer) => Busy.cancel(checkpointer, this.id))
 
@@ -355,7 +436,6 @@ const isOptions = (value: Record<string, unknown>) => Object.keys(value).every((
 const OPTION_KEYS = new Set([
   "recursionLimit",
   "stepTimeout",
-  "freeze",
   "freeze",
   "concurrency",
   "durability",
@@ -382,32 +462,13 @@ export const resumeArguments = (first: any, second: any, third: any): readonly [
 }
 
 /** Results that were saved with the checkpoint's first child. */
-const childOf = (checkpointer: Context.Tag.Service<Checkpointer>, thread: string, loaded: Loaded) =>
-  checkpointer.list({ thread, namespace: "" }).pipe(
+const childOf = (checkpointer: Context.Tag.Service<Checkpointer>, address: Address, loaded: Loaded) =>
+  checkpointer.list(address).pipe(
     Stream.takeWhile((one) => one.checkpoint.seq > loaded.checkpoint.seq),
     Stream.filter((one) => one.checkpoint.parent?.seq === loaded.checkpoint.seq && one.checkpoint.results.length > 0),
     Stream.runLast,
     Effect.map(Option.match({ onNone: () => undefined, onSome: (one) => one.checkpoint }))
   )
-
-/** The node that an update counts as (`semantics.md` 7.3). */
-const nodeOf = (
-  topology: Topology,
-  thread: string,
-  ran: ReadonlyArray<string>,
-  as: string | undefined
-): Either.Either<Topology["nodes"][number], AmbiguousUpdate | UnknownNode> => {
-  const users = topology.nodes.filter(({ hidden }) => !hidden)
-  const name =
-    as ?? (users.length === 1 ? users[0]!.name : ran.length === 0 ? topology.nodes[topology.entry]!.name : undefined)
-  if (name === undefined && ran.length > 1) {
-    return Either.left(new AmbiguousUpdate({ thread, candidates: ran }))
-  }
-  const id = topology.nodeIds.get(name ?? ran[0]!)
-  return id === undefined
-    ? Either.left(new UnknownNode({ node: name ?? ran[0]!, from: "update", reason: "NotInGraph" }))
-    : Either.right(topology.nodes[id]!)
-}
 
 /** Starts a run of a thread from a call as data, for hosts. @internal */
 export const start = (
