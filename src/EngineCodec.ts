@@ -82,7 +82,8 @@ const decodeRecord = (
     const version = versions === undefined ? undefined : Codec.versionOf(versions, savedName)
     const decoded = (spec?.isState ? spec.codec : Codec.plain)[by](item, version)
     if (Either.isLeft(decoded)) return Either.left({ ...decoded.left, path: joinPath(name, decoded.left.path) })
-    record[name] = decoded.right
+    // A key "__proto__" is a key like any other.
+    Object.defineProperty(record, name, { value: decoded.right, enumerable: true, configurable: true, writable: true })
   }
   return Either.right(record)
 }

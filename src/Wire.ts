@@ -40,10 +40,10 @@ const mapRecord = (
 
 /** A state, or a part of it. */
 export const encodeState = (topology: Topology, state: Readonly<Record<string, unknown>>): Result<Json> =>
-  mapRecord(state, (name, value) => Either.map(codecOf(topology, name).encodeState(value), parse))
+  mapRecord(state, (name, value) => Either.map(codecOf(topology, name).encodeValue(value), parse))
 
 export const decodeState = (topology: Topology, json: Json): Result<Record<string, unknown>> =>
-  mapRecord(json as Record<string, unknown>, (name, value) => codecOf(topology, name).decodeState(value))
+  mapRecord(json as Record<string, unknown>, (name, value) => codecOf(topology, name).decodeValue(value))
 
 /** An update or an input: one update a channel. */
 export const encodeUpdate = (topology: Topology, update: Readonly<Record<string, unknown>>): Result<Json> =>
@@ -127,7 +127,7 @@ const plainJson = (value: unknown): Result<Json> => {
 const replaced = <K extends string>(event: object, key: K, result: Result<unknown>): Result<Json> =>
   Either.map(result, (value) => ({ ...event, [key]: value }))
 
-/** An event. Inputs of tasks that are no JSON are left out. */
+/** An event. Inputs of tasks and results of activities that are no JSON are left out. */
 export const encodeEvent = (topology: Topology, event: GraphEvent): Result<Json> => {
   switch (event._tag) {
     case "Values":
@@ -142,7 +142,7 @@ export const encodeEvent = (topology: Topology, event: GraphEvent): Result<Json>
     case "Custom":
       return replaced(event, "value", plainJson(event.value))
     case "ActivityEnded":
-      return plainJson(event)
+      return Either.right({ ...event, value: Either.getOrElse(plainJson(event.value), () => undefined) })
     case "TaskStarted":
       return Either.right({ ...event, input: Either.getOrElse(plainJson(event.input), () => undefined) })
     case "TaskEnded":

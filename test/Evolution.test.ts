@@ -340,6 +340,30 @@ describe("channels whose schema has evolved", () => {
   )
 })
 
+it.effect("sends carry what channels hold in every kind, over a reload", () =>
+  Effect.gen(function* () {
+    const graph = Graph.make("g", {
+      unique: Channel.topic(Schema.DateFromString, { accumulate: true, unique: true }),
+      late: Channel.lastValueAfterFinish(Schema.DateFromString),
+      words: log
+    })
+      .addNode("use", (state) =>
+        Effect.succeed({ words: [JSON.stringify([state.unique, state.late]), String(state.late instanceof Date)] })
+      )
+      .addConditionalEdges(
+        START,
+        ({ words }) => [Send.make("use", { words, unique: [new Date(1), new Date(2)], late: new Date(3) })],
+        ["use"]
+      )
+      .compile()
+    const straight = yield* graph.invoke({})
+    const thread = graph.thread("1")
+    yield* thread.run({}, { interruptBefore: ["use"] })
+    assert.deepStrictEqual((yield* thread.resume()).words, straight.words)
+    assert.deepStrictEqual(straight.words[1], "true")
+  }).pipe(onMemory)
+)
+
 it.effect("a thread of another graph fails with GraphMismatch, whatever is asked of it", () =>
   Effect.gen(function* () {
     const make = (name: string) =>
