@@ -65,48 +65,65 @@ describe("encryption", () => {
     )
   )
 
-  it.effect("refuses plain text, texts from another place, changed texts and unknown keys", () =>
-    withRows(
-      keyed,
-      Effect.fnUntraced(function* (saver, beneath) {
-        const writer = new Writer(saver, "t")
-        for (const x of [1, 2]) {
-          yield* writer.write(
-            [
-              { set: "x", value: x },
-              { append: "log", items: [x] }
-            ],
-            { writes: [pending("a", "x", x)] }
-          )
-        }
-        const [first, second] = yield* rowsOf(beneath)
-        const plain = yield* Effect.provide(
-          Effect.flatMap(Checkpointer.Checkpointer, (other) =>
-            Effect.zipRight(new Writer(other, "t").write([{ set: "x", value: "forged" }]), rowsOf(other))
-          ),
-          Checkpointer.layerMemory
-        )
-        const flipped = (text: string) => `${text.slice(0, -4)}${text.endsWith("AAAA") ? "BBBB" : "AAAA"}`
-        const forgeries: ReadonlyArray<Partial<RawRow>> = [
-          { data: plain[0]!.data },
-          { data: first!.data },
-          { data: flipped(second!.data) },
-          { data: second!.data.slice(0, -8) },
-          { data: second!.data.replace(":k1:", ":k2:") },
-          { data: second!.log! },
-          { log: first!.log },
-          { log: plain[0]!.data },
-          { writes: first!.writes },
-          { writes: [pending("a", "x", "forged")] }
-        ]
-        for (const forgery of forgeries) {
-          yield* replaceRow(beneath, { ...second!, ...forgery })
-          yield* fails(saver.load(address), "CheckpointerError", "Corrupt")
-        }
-        yield* replaceRow(beneath, second!)
-        sameCheckpoint(yield* saver.load(address), writer.all[1]!)
-      })
+  const refusesForgeries = Effect.fnUntraced(function* (saver: Saver, beneath: Saver) {
+    const writer = new Writer(saver, "t")
+    for (const x of [1, 2]) {
+      yield* writer.write(
+        [
+          { set: "x", value: x },
+          { append: "log", items: [x] }
+        ],
+        { writes: [pending("a", "x", x)] }
+      )
+    }
+    const [first, second] = yield* rowsOf(beneath)
+    const plain = yield* Effect.provide(
+      Effect.flatMap(Checkpointer.Checkpointer, (other) => {
+        const forger = new Writer(other, "t")
+        return forger
+          .write([])
+          .pipe(Effect.zipRight(forger.write([{ set: "x", value: "forged" }])), Effect.zipRight(rowsOf(other)))
+      }),
+      Checkpointer.layerMemory
     )
+    const flipped = (text: string) => `${text.slice(0, -4)}${text.endsWith("AAAA") ? "BBBB" : "AAAA"}`
+    const forgeries: ReadonlyArray<Partial<RawRow>> = [
+      { ...plain[1]!, writes: [] },
+      { data: first!.data },
+      { data: flipped(second!.data) },
+      { data: second!.data.slice(0, -8) },
+      { data: second!.data.replace(":k1:", ":k2:") },
+      { data: second!.log! },
+      { log: first!.log },
+      { log: plain[1]!.data },
+      { writes: first!.writes },
+      { writes: [pending("a", "x", "forged")] }
+    ]
+    for (const forgery of forgeries) {
+      yield* replaceRow(beneath, { ...second!, ...forgery })
+      yield* fails(saver.load(address), "CheckpointerError", "Corrupt")
+    }
+    yield* replaceRow(beneath, second!)
+    sameCheckpoint(yield* saver.load(address), writer.all[1]!)
+  })
+
+  it.effect("refuses plain text, texts from another place, changed texts and unknown keys", () =>
+    withRows(keyed, refusesForgeries)
+  )
+
+  it.effect("that test notices a saver that takes plain text where it can't decrypt", () =>
+    Effect.gen(function* () {
+      const exit = yield* Effect.exit(
+        withRows(keyed, (saver, beneath) => {
+          const lenient: Saver = {
+            ...saver,
+            load: (at, id) => Effect.catchTag(saver.load(at, id), "CheckpointerError", () => beneath.load(at, id))
+          }
+          return refusesForgeries(lenient, beneath)
+        })
+      )
+      assert.include(String(exit), "expected CheckpointerError Corrupt")
+    })
   )
 
   it.effect("reads what an older key wrote and writes with the current one", () =>
