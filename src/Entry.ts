@@ -128,7 +128,8 @@ const resume = Effect.fnUntraced(function* (
     })
   }
   run.source = loaded.checkpoint.source
-  const forks = request.at !== undefined && loaded.head !== loaded.checkpoint.seq
+  // A subgraph that goes back to a checkpoint of its own is part of a fork of its parent.
+  const forks = request.at !== undefined && (loaded.head !== loaded.checkpoint.seq || run.namespace !== "")
   const answers = call?.answer === undefined ? [] : yield* matchAnswers(run, call.answer)
   if (forks) yield* fork(run, answers)
   else yield* accept(run, answers)
@@ -237,7 +238,7 @@ const answerText = (id: string, saved: unknown): Either.Either<string, InvalidAn
 const fork = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Accepted>) {
   const from = run.checkpointId
   const kept = answers.length === 0 ? [] : results(run.saved)
-  run.tree.answers.clear()
+  if (run.namespace === "") run.tree.answers.clear()
   run.saved = new Map()
   run.forked = true
   yield* save(run, "fork")

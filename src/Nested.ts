@@ -82,24 +82,31 @@ const requestOf = (
   const persistence = options.persistence ?? "call"
   const stable = persistence === "thread"
   const segment = stable ? stableSegmentOf(task, ordinal, options.key) : segmentOf(task, ordinal)
+  const namespace = within(stable ? stableNamespace(run.path) : run.namespace, segment)
+  const pin = run.tree.pins.get(namespace)
+  run.tree.pins.delete(namespace)
   return {
     topology,
     tree: run.tree,
-    namespace: within(stable ? stableNamespace(run.path) : run.namespace, segment),
+    namespace,
     path: [...run.path, segment],
     parents: { ...run.parents, [run.namespace]: run.checkpointId },
     within: run,
     forgets: !stable,
-    belongs: stable ? ({ checkpoint }) => run.root.isPast(seqOfId(checkpoint.parents[""] ?? "") ?? 0) : undefined,
+    belongs:
+      stable && pin === undefined
+        ? ({ checkpoint }) => run.root.isPast(seqOfId(checkpoint.parents[""] ?? "") ?? 0)
+        : undefined,
     saves: persistence !== "none" && run.persistence !== undefined,
-    at: undefined,
+    at: pin,
     call: { _tag: "Input", value: input },
     onOpen: (nested) => {
       nested.onProgress = () => task.progress()
     },
     // A task that runs for the first time has no saved subgraph runs of its own.
     mayBeSaved: stable || task.attempt > 1 || run.seq === run.loadedSeq,
-    continues: (loaded: Loaded) => !stable || loaded.checkpoint.parents[run.namespace] === run.checkpointId
+    continues: (loaded: Loaded) =>
+      pin !== undefined || !stable || loaded.checkpoint.parents[run.namespace] === run.checkpointId
   }
 }
 

@@ -63,6 +63,8 @@ export interface Tree {
   readonly fence: number | undefined
   readonly control: Control
   readonly sink: Sink | undefined
+  /** Checkpoints that subgraphs go back to when they are next run, by namespace. */
+  readonly pins: Map<string, string>
   /** Answers by interrupt id: saved ones and those that this call brings. */
   readonly answers: Map<string, { readonly value: Json }>
 }
@@ -216,7 +218,7 @@ export class Run {
 
   /** The values of the graph's output channels. */
   output(): Record<string, unknown> {
-    return this.channels.read(this.topology.output)
+    return this.channels.copy(this.topology.output)
   }
 
   /** Questions that wait at the current superstep. */

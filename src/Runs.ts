@@ -45,6 +45,7 @@ export interface Target {
   readonly thread?: string | undefined
   readonly checkpointer?: Context.Tag.Service<Checkpointer> | undefined
   readonly at?: string | undefined | null
+  readonly pins?: ReadonlyMap<string, string> | undefined
   readonly onOpen?: ((run: Run) => void) | undefined
 }
 
@@ -92,6 +93,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   fence: options.fence,
   control: options.control ?? { drain: undefined },
   sink,
+  pins: new Map(target.pins),
   answers: new Map()
 })
 

@@ -74,7 +74,7 @@ export interface UpdateItem<N extends string, U> extends UpdateOptions<N> {
 export type SubgraphPlace = Snapshot.SubgraphPlace
 
 /** The saved state of a subgraph: read and changed like a thread's; it runs with the thread. */
-export interface Subgraph<out N extends string, in out Full, in FullUpdate, out R, out Host> {
+export interface Subgraph<out State, in out Full, in FullUpdate, out E, out R, out Host> {
   readonly state: Effect.Effect<Snapshot.StateSnapshot<Full>, ReadError, Host>
   readonly history: (options?: ListOptions) => Stream.Stream<Snapshot.StateSnapshot<Full>, ReadError, Host>
   /** Like `Thread.update`. Questions that the subgraph had asked are withdrawn: it runs again on the next resume. */
@@ -82,7 +82,13 @@ export interface Subgraph<out N extends string, in out Full, in FullUpdate, out 
     update: FullUpdate | null,
     options?: UpdateOptions<string>
   ) => Effect.Effect<string, Failures<never> | Errors.AmbiguousUpdate, R>
-  readonly at: (checkpoint: string) => Subgraph<N, Full, FullUpdate, R, Host>
+  readonly at: (checkpoint: string) => Subgraph<State, Full, FullUpdate, E, R, Host>
+  /**
+   * Runs the thread again from where the subgraph is at this handle's checkpoint: the graphs around it fork at the
+   * checkpoints that it belongs to, and it forks at this one. Only for subgraphs that remember (`persistence: "thread"`);
+   * others start anew in a fork.
+   */
+  readonly resumeThread: (options?: ThreadRunOptions) => Effect.Effect<State, Failures<E> | GraphInterrupt, R>
   readonly subgraphs: Effect.Effect<ReadonlyArray<SubgraphPlace>, ReadError, Host>
 }
 
@@ -196,7 +202,7 @@ export interface Thread<
   readonly subgraph: <S, U, N1 extends Nodes, F, FU>(
     child: CompiledGraph<S, U, N1, any, any, any, F, FU>,
     namespace: string
-  ) => Subgraph<string, F, FU, R, Host>
+  ) => Subgraph<State, F, FU, E, R, Host>
 
   /** The same thread at one of its checkpoints. */
   readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate, Host>
@@ -269,11 +275,15 @@ class ThreadImpl {
     readonly id: string,
     readonly checkpoint: string | undefined,
     /** Of a subgraph; `""` for the thread's own graph. */
-    readonly namespace = ""
+    readonly namespace = "",
+    /** Of a subgraph: the thread's own graph, which runs it. */
+    readonly root?: ThreadImpl,
+    /** Checkpoints that subgraphs go back to, by namespace. */
+    readonly pins?: ReadonlyMap<string, string>
   ) {}
 
   start(call: Call, options: AnyOptions, sink?: Sink) {
-    const target = { call, thread: this.id, at: this.checkpoint }
+    const target = { call, thread: this.id, at: this.checkpoint, pins: this.pins }
     const merged = Runs.merge(this.defaults, options)
     return Effect.flatMap(Checkpointer, (checkpointer) =>
       Busy.exclusive(checkpointer, this.id, options.multitask ?? "reject", (holder, base) => {
@@ -411,10 +421,19 @@ class ThreadImpl {
   )
 
   readonly subgraph = (child: { readonly topology: Topology }, namespace: string) =>
-    new ThreadImpl(child.topology, {}, this.id, undefined, namespace)
+    new ThreadImpl(child.topology, {}, this.id, undefined, namespace, this.root ?? this)
+
+  /** Runs the thread from where its subgraph is at this handle's checkpoint. */
+  readonly resumeThread = (options: AnyOptions = {}): Effect.Effect<any, any, any> =>
+    Effect.flatMap(this.load(), ({ loaded }) => {
+      const { topology, defaults, id } = this.root!
+      const { "": at, ...around } = loaded!.checkpoint.parents
+      const pins = new Map([...Object.entries(around), [this.namespace, loaded!.checkpoint.id]])
+      return new ThreadImpl(topology, defaults, id, at, "", undefined, pins).resume(options)
+    })
 
   readonly at = (checkpoint: string) =>
-    new ThreadImpl(this.topology, this.defaults, this.id, checkpoint, this.namespace) as unknown as AnyThread
+    new ThreadImpl(this.topology, this.defaults, this.id, checkpoint, this.namespace, this.root) as unknown as AnyThread
 
   readonly cancel = Effect.map(Checkpointer, (checkpointer) => Busy.cancel(checkpointer, this.id))
 

@@ -31,7 +31,7 @@ export type Of<G> =
     : never
 
 type AnyThread = Thread<any, any, any, any, any, any, any, any, any>
-type AnySubgraph = Subgraph<string, any, any, any, any>
+type AnySubgraph = Subgraph<any, any, any, any, any, any>
 
 /** A handle whose methods have what they need. */
 export const provide = (thread: AnyThread, context: Context.Context<any>): AnyThread => {
@@ -57,7 +57,7 @@ export const provide = (thread: AnyThread, context: Context.Context<any>): AnyTh
     updateAll: effect(thread.updateAll),
     copy: Effect.mapInputContext(thread.copy, over(context)),
     subgraphs: Effect.mapInputContext(thread.subgraphs, over(context)),
-    subgraph: (child: never, namespace: string) => provideSubgraph(thread.subgraph(child, namespace), context),
+    subgraph: (child: any, namespace: string) => provideSubgraph(thread.subgraph(child, namespace), context),
     at: (checkpoint: string) => provide(thread.at(checkpoint), context),
     cancel: Effect.mapInputContext(thread.cancel, over(context)),
     delete: Effect.mapInputContext(thread.delete, over(context))
@@ -69,6 +69,7 @@ const provideSubgraph = (subgraph: AnySubgraph, context: Context.Context<any>): 
   history: (options) => Stream.mapInputContext(subgraph.history(options), over(context)),
   update: (update, options) => Effect.mapInputContext(subgraph.update(update, options), over(context)),
   at: (checkpoint) => provideSubgraph(subgraph.at(checkpoint), context),
+  resumeThread: (options) => Effect.mapInputContext(subgraph.resumeThread(options), over(context)),
   subgraphs: Effect.mapInputContext(subgraph.subgraphs, over(context))
 })
 

@@ -248,6 +248,7 @@ export const withdraw = Effect.fnUntraced(function* (
       const kept = savedQuestions(row.value).filter((question) => !isOurs(question))
       return [{ ...row, value: JSON.stringify(kept) }]
     })
-    if (rows.length > 0) yield* storage.putWrites(address, seqOfId(id)!, rows)
+    const isHead = parent?.head === parent?.checkpoint.seq
+    if (isHead && rows.length > 0) yield* storage.putWrites(address, seqOfId(id)!, rows)
   }
 })
