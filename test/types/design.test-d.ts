@@ -1,4 +1,5 @@
 /** The example of the design: it compiles as it stands there. */
+// @effect-diagnostics floatingEffect:off
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,5 @@
 /** Failures and requirements accumulate exactly. */
+// @effect-diagnostics floatingEffect:off missingEffectContext:off
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"

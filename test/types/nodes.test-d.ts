@@ -1,4 +1,5 @@
 /** Nodes: their names, what they see, what they return. */
+// @effect-diagnostics floatingEffect:off
 import * as Effect from "effect/Effect"
 import { expectTypeOf, test } from "vitest"
 import * as Channel from "../../src/Channel.js"

@@ -1,4 +1,5 @@
 /** Edges, `goto`, sends, routers and breakpoints. */
+// @effect-diagnostics floatingEffect:off
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { test } from "vitest"

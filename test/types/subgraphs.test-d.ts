@@ -1,4 +1,5 @@
 /** Graphs as nodes of graphs. */
+// @effect-diagnostics floatingEffect:off
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { test } from "vitest"

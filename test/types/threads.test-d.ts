@@ -1,4 +1,5 @@
 /** Runs, threads, answers and events. */
+// @effect-diagnostics floatingEffect:off
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
