@@ -24,7 +24,7 @@ export const chainOf = (n: number) => {
   return builder.compile({ recursionLimit: n + 10 }) as Graph.CompiledGraph<
     { readonly count: number },
     { readonly count: number },
-    Record<string, unknown>,
+    any,
     unknown,
     never,
     never

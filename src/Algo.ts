@@ -18,6 +18,7 @@ import { MISSING } from "./Channel.js"
 import type { ChannelTable } from "./Channels.js"
 import type * as Codec from "./Codec.js"
 import type { InvalidUpdate } from "./GraphError.js"
+import * as View from "./internal/view.js"
 import type { Send } from "./Send.js"
 import type { Node, Topology } from "./Topology.js"
 
@@ -240,22 +241,50 @@ export const localRead = (
   writes: ReadonlyArray<Write>
 ): Either.Either<Record<string, unknown>, InvalidUpdate> => {
   const groups = groupWrites([], writes)
+  if (reads.length >= View.WIDE) return localView(channels, reads, groups)
   const state: Record<string, unknown> = {}
   for (const id of reads) {
     const spec = channels.specs[id]!
     const own = groups.get(id)
     let value: unknown
     if (own !== undefined) {
-      const clone = channels.cell(id).clone()
-      const result = clone.update(own.map(valueOf))
+      const result = withOwn(channels, id, own)
       if (Either.isLeft(result)) return Either.left(result.left)
-      value = clone.get()
+      value = result.right
     } else {
       value = spec.transient ? MISSING : channels.get(id)
     }
     if (value !== MISSING) state[spec.name] = value
   }
   return Either.right(state)
+}
+
+/** The value that a channel would have after these writes alone. */
+const withOwn = (
+  channels: ChannelTable,
+  id: number,
+  own: ReadonlyArray<Write>
+): Either.Either<unknown, InvalidUpdate> => {
+  const clone = channels.cell(id).clone()
+  return Either.map(clone.update(own.map(valueOf)), () => clone.get())
+}
+
+/** `localRead` of many channels: only those that were written are looked at. */
+const localView = (
+  channels: ChannelTable,
+  reads: ReadonlyArray<number>,
+  groups: ReadonlyMap<number, ReadonlyArray<Write>>
+): Either.Either<Record<string, unknown>, InvalidUpdate> => {
+  const shape = channels.shapeOf(reads)
+  const values = channels.valuesOf(shape)
+  for (const id of channels.transients) if (id < values.length) values[id] = MISSING
+  for (const [id, own] of groups) {
+    if (id >= values.length) continue
+    const result = withOwn(channels, id, own)
+    if (Either.isLeft(result)) return Either.left(result.left)
+    values[id] = result.right
+  }
+  return Either.right(View.make(shape, values))
 }
 
 /**

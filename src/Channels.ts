@@ -12,6 +12,7 @@ import * as Cell from "./Cell.js"
 import * as Channel from "./Channel.js"
 import * as Codec from "./Codec.js"
 import { EmptyChannel, type InvalidUpdate } from "./GraphError.js"
+import * as View from "./internal/view.js"
 import type { ChannelSpec } from "./Topology.js"
 
 /** A saved channel, decoded: what `make` restores a cell from. */
@@ -33,6 +34,9 @@ export class ChannelTable {
   readonly transients = new Set<number>()
   /** Channels that `finish` may make available. */
   readonly finishing = new Set<number>()
+  /** Values by number as they were when a wide record was last read, and the channels that changed since then. */
+  private values: Array<unknown> | undefined
+  private readonly stale = new Set<number>()
 
   constructor(
     readonly specs: ReadonlyArray<ChannelSpec>,
@@ -77,6 +81,7 @@ export class ChannelTable {
   touch(id: number, version: number): void {
     this.versions[id] = version
     if (version > this.version) this.version = version
+    if (this.values !== undefined) this.stale.add(id)
     this.track(id)
   }
 
@@ -98,6 +103,15 @@ export class ChannelTable {
 
   /** The values of the available ones of these channels, by name. */
   read(ids: ReadonlyArray<number>): Record<string, unknown> {
+    if (ids.length >= View.WIDE) {
+      const shape = this.shapeOf(ids)
+      return View.make(shape, this.valuesOf(shape))
+    }
+    return this.copy(ids)
+  }
+
+  /** The same as a record that is filled at once. */
+  copy(ids: ReadonlyArray<number>): Record<string, unknown> {
     const state: Record<string, unknown> = {}
     for (const id of ids) {
       const value = this.get(id)
@@ -105,7 +119,29 @@ export class ChannelTable {
     }
     return state
   }
+
+  /** The names of these channels. */
+  shapeOf(ids: ReadonlyArray<number>): View.Shape {
+    let shape = shapes.get(ids)
+    if (shape === undefined) {
+      const positions = new Map(ids.map((id) => [this.specs[id]!.name, id]))
+      shapes.set(ids, (shape = { positions, length: Math.max(...ids) + 1 }))
+    }
+    return shape
+  }
+
+  /** The values of these channels by number, in an array that the caller may change. */
+  valuesOf(shape: View.Shape): Array<unknown> {
+    const values = (this.values ??= [])
+    for (let id = values.length; id < shape.length; id++) values.push(this.get(id))
+    for (const id of this.stale) if (id < values.length) values[id] = this.get(id)
+    this.stale.clear()
+    return values.slice(0, shape.length)
+  }
 }
+
+/** Lists of channels belong to compiled graphs and are the same for all of their runs. */
+const shapes = new WeakMap<ReadonlyArray<number>, View.Shape>()
 
 /** The live channel table by name, for harnesses that drive channels or `Algo` themselves. */
 export class Channels extends Context.Tag("effect-pregel/Channels")<

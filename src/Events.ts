@@ -112,7 +112,7 @@ export const checkpointed = (run: Run, source: Source): void => {
     step: run.step - 1,
     checkpoint: { id: run.checkpointId, parent: run.persistence.parentOfCurrent, source, created: run.created },
     metadata: run.tree.metadata,
-    state: run.channels.read(run.topology.state),
+    state: run.channels.copy(run.topology.state),
     next: run.next.map(({ node }) => node.name)
   })
 }

@@ -192,7 +192,7 @@ const inputOf = (run: Run, task: Run["next"][number]): unknown => {
   const { id, reads } = task.node
   if (id !== entry) return run.channels.read(reads)
   const input = run.channels.get(start)
-  return reads.length === 0 ? input : { ...run.channels.read(reads), ...(input as object) }
+  return reads.length === 0 ? input : { ...run.channels.copy(reads), ...(input as object) }
 }
 
 /** Gives tasks what was saved for them: a finished one is not run, an unanswered one neither. */
