@@ -228,7 +228,7 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
     return yield* new ActivityMismatch({ activity: name, node: task.node, occurrence: call.ordinal })
   }
   const key = `${task.thread ?? ""}/${task.id}/${scope.scope}${name}/${call.hash}/${call.occurrence}`
-  const cached = yield* lookUp(task, definition, input, inputText)
+  const cached = definition.cache === undefined ? undefined : yield* lookUp(task, definition, input, inputText)
   if (cached?.hit !== undefined) return yield* succeed(task, call, key, cached.hit, true)
   const certainty = frame.mayAct()
   if (certainty !== undefined) yield* certainty
@@ -273,17 +273,18 @@ const bodyOf = (task: TaskContext, { execute, name }: Definition, input: unknown
     return Effect.provide(execute(input), Context.add(Context.make(CurrentCall, { key }), Task, inner)) as Body
   })
 
-const succeed = Effect.fnUntraced(function* (
+/** A result is durable and told before the node goes on. */
+const succeed = (
   { frame }: TaskContext,
   call: Place,
   key: string,
   { text, value }: { readonly text: string | undefined; readonly value: unknown },
   cached: boolean
-) {
-  yield* frame.save({ ...call, failed: false, value: fromText(text) })
-  yield* frame.told(call.name, key, value, cached)
-  return value
-})
+): Effect.Effect<unknown, StorageError> =>
+  Effect.zipRight(
+    frame.save({ ...call, failed: false, value: fromText(text) }),
+    Effect.suspend(() => Effect.as(frame.told(call.name, key, value, cached), value))
+  )
 
 /** The engine's own failures are no results of the activity. */
 const isEngines = (error: unknown): boolean =>
