@@ -87,8 +87,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   freeze: options.freeze ?? false,
   stepTimeout: options.stepTimeout === undefined ? undefined : Duration.toMillis(options.stepTimeout),
   concurrency: concurrencyOf(options.concurrency),
-  metadata:
-    options.runId === undefined ? (options.metadata ?? NO_METADATA) : { ...options.metadata, [RUN_ID]: options.runId },
+  metadata: metadataOf(options),
   runId: options.runId,
   fence: options.fence,
   control: options.control ?? { drain: undefined },
@@ -105,6 +104,19 @@ const concurrencyOf = (limit: Options["concurrency"]): number => {
 
 /** Metadata key of the run that wrote a checkpoint. */
 const RUN_ID = "run_id"
+
+/** The run's own copy: its caller may go on changing what it passed. */
+const metadataOf = ({ metadata, runId }: Options): Tree["metadata"] => {
+  if (metadata === undefined && runId === undefined) return NO_METADATA
+  const own = metadata === undefined ? {} : (plainCopy(metadata) as Record<string, unknown>)
+  return runId === undefined ? own : { ...own, [RUN_ID]: runId }
+}
+
+const plainCopy = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(plainCopy)
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plainCopy(item)]))
+}
 
 const NO_METADATA: Readonly<Record<string, unknown>> = {}
 

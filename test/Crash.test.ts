@@ -92,7 +92,7 @@ const nested = (world: World) =>
     .addEdge("job", "after")
     .compile()
 
-const graphs = { job, nested }
+const graphs = { job, nested: nested as unknown as typeof job }
 
 /** Does the next thing that a thread needs, as a process would that knows nothing but the thread. */
 const goOn = (graph: ReturnType<typeof job>, id: string, durability: Durability) =>

@@ -150,7 +150,7 @@ it.effect("per-112 bulk updates can rebuild the whole history of runs", () =>
     yield* ran.invoke({ foo: "input" })
     const run = [
       [{ update: { foo: "input" }, as: "__input__" as const }],
-      [{ update: { foo: "input" }, as: START }],
+      [{ update: { foo: "input" }, as: "__start__" as const }],
       [{ update: { foo: "agent" }, as: "agent" as const }],
       [{ update: { foo: "tool" }, as: "tool" as const }]
     ]
