@@ -7,20 +7,81 @@ import { filesBelow, moduleName, shown, src } from "./sources.mjs"
 
 const floors = [
   ["GraphError"],
-  ["Channel", "Cell", "Codec", "Channels", "Send", "Command", "Checkpoint", "GraphEvent", "Reducers", "Topology", "EngineCodec"],
-  ["CheckpointDriver", "Checkpointer", "SqlCheckpointer", "SqliteCheckpointer", "KeyValueCheckpointer", "EncryptedCheckpointer", "Store", "SqlStore", "NodeCache", "NodeCachePersistence"],
+  [
+    "Channel",
+    "Cell",
+    "Codec",
+    "Channels",
+    "Send",
+    "Command",
+    "Checkpoint",
+    "GraphEvent",
+    "Reducers",
+    "Topology",
+    "EngineCodec"
+  ],
+  [
+    "CheckpointDriver",
+    "Checkpointer",
+    "SqlCheckpointer",
+    "SqliteCheckpointer",
+    "KeyValueCheckpointer",
+    "EncryptedCheckpointer",
+    "Store",
+    "SqlStore",
+    "NodeCache",
+    "NodeCachePersistence"
+  ],
   ["Algo"],
   ["SavedCalls", "Task", "Interrupt", "Timer", "Activity"],
-  ["Journal", "Output", "Run", "TaskState", "SaveQueue", "Persistence", "Cached", "Attempt", "Events", "Load", "Entry", "Step", "Loop", "Nested", "Snapshot", "Wire"],
+  [
+    "Journal",
+    "Output",
+    "Run",
+    "TaskState",
+    "SaveQueue",
+    "Persistence",
+    "Cached",
+    "Attempt",
+    "Events",
+    "Load",
+    "Entry",
+    "Step",
+    "Loop",
+    "Nested",
+    "Snapshot",
+    "Wire"
+  ],
   ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Update", "Thread", "Threads", "Entrypoint", "Lint"],
-  ["CheckpointerSuite", "StoreSuite", "GraphServer", "EntityProtocol", "EntityClient", "EntityHost", "GraphEntity", "GraphView", "GraphTest"]
+  [
+    "CheckpointerSuite",
+    "StoreSuite",
+    "GraphServer",
+    "EntityProtocol",
+    "EntityClient",
+    "EntityHost",
+    "GraphEntity",
+    "GraphView",
+    "GraphTest"
+  ]
 ]
 
 /** Modules that need an optional peer or Node: a user imports them by their own path. */
-const notInRoot = ["NodeCachePersistence", "SqlCheckpointer", "SqliteCheckpointer", "SqlStore", "KeyValueCheckpointer", "EntityProtocol", "EntityClient", "EntityHost", "GraphEntity", "GraphServer"]
+const notInRoot = [
+  "NodeCachePersistence",
+  "SqlCheckpointer",
+  "SqliteCheckpointer",
+  "SqlStore",
+  "KeyValueCheckpointer",
+  "EntityProtocol",
+  "EntityClient",
+  "EntityHost",
+  "GraphEntity",
+  "GraphServer"
+]
 
 /** Public modules whose values internal modules may use, because they import nothing of src themselves. */
-const dataModules = ["GraphError", "Checkpoint"]
+const dataModules = ["GraphError", "Checkpoint", "Channel"]
 
 /** Packages the root must not pull in. */
 const optionalPeer = (specifier) => specifier.startsWith("@effect/")

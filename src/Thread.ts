@@ -450,25 +450,26 @@ const commandOf = (options: AnyOptions): Command | undefined =>
     ? undefined
     : (command({ update: options.update, goto: options.goto }) as Command)
 
-const isOptions = (value: Record<string, unknown>) => Object.keys(value).every((key) => OPTION_KEYS.has(key))
+const isOptions = (value: Record<string, unknown>) => Object.keys(value).every((key) => Object.hasOwn(OPTIONS, key))
 
-const OPTION_KEYS = new Set([
-  "recursionLimit",
-  "stepTimeout",
-  "freeze",
-  "concurrency",
-  "durability",
-  "interruptBefore",
-  "interruptAfter",
-  "metadata",
-  "runId",
-  "persistence",
-  "key",
-  "control",
-  "multitask",
-  "update",
-  "goto"
-])
+/** Every option of a resume: an object with other keys holds answers. */
+const OPTIONS: Readonly<Record<keyof ResumeOptions<string, unknown>, true>> = {
+  recursionLimit: true,
+  stepTimeout: true,
+  freeze: true,
+  concurrency: true,
+  durability: true,
+  interruptBefore: true,
+  interruptAfter: true,
+  metadata: true,
+  runId: true,
+  persistence: true,
+  key: true,
+  control: true,
+  multitask: true,
+  update: true,
+  goto: true
+}
 
 /** Tells the forms of `resume` apart. @internal */
 export const resumeArguments = (first: any, second: any, third: any): readonly [Answer | undefined, AnyOptions] => {

@@ -330,7 +330,7 @@ describe("subgraphs and durability", () => {
         for (const namespace of yield* namespaces(durability)) {
           counts.push(yield* Stream.runCount(list({ thread: durability, namespace })))
         }
-        assert.deepStrictEqual(counts, expected)
+        assert.deepStrictEqual<ReadonlyArray<number>>(counts, expected)
       }
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
