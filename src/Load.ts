@@ -140,23 +140,24 @@ export const versionsOf = ({ metadata }: Pick<Checkpoint, "metadata">): Codec.Ve
   (metadata[CHANNEL_VERSIONS] ?? {}) as Codec.Versions
 
 /**
- * Saves channels again with the next checkpoint that were loaded in an older form or under a former name, and what holds
- * values of them.
+ * Saves channels again with the next checkpoint that were loaded in an older form, as another kind or under a former
+ * name, and what holds values of them.
  */
 const saveMigrated = (run: Run, checkpoint: Checkpoint): void => {
-  const { channelIds, renamed, sends, start, versions } = run.topology
-  const again = (id: number, former?: string) => {
-    if (former !== undefined || run.channels.live.has(id)) run.journal!.again(id, former)
+  const { channelIds, channels, identity, sends, start, versions = {} } = run.topology
+  if (checkpoint.graph.fingerprint === identity.fingerprint) return
+  for (const { append, name } of checkpoint.channels) {
+    const id = currentId(run.topology, name)
+    if (id === undefined) continue
+    if (!channelIds.has(name)) run.journal!.again(id, name)
+    else if (channels[id]!.append !== append) run.journal!.again(id)
   }
-  if (renamed.size > 0) {
-    for (const { name } of checkpoint.channels) {
-      if (!channelIds.has(name) && renamed.has(name)) again(renamed.get(name)!, name)
-    }
-  }
-  if (versions === undefined) return
   const saved = versionsOf(checkpoint)
   const stale = Object.keys(versions).filter((name) => Codec.versionOf(saved, name) < versions[name]!)
-  if (stale.length > 0) for (const id of [...stale.map((name) => channelIds.get(name)!), sends, start]) again(id)
+  if (stale.length === 0) return
+  for (const id of [...stale.map((name) => channelIds.get(name)!), sends, start]) {
+    if (run.channels.live.has(id)) run.journal!.again(id)
+  }
 }
 
 export const mismatch = (request: Request, checkpoint: Checkpoint, detail: string) =>

@@ -340,6 +340,58 @@ describe("channels whose schema has evolved", () => {
   )
 })
 
+describe("a channel that becomes one of another kind", () => {
+  const texts = Schema.Array(Schema.String)
+  const reduced = Channel.reduce(texts, { initial: () => [], reducer: (a, b) => [...a, ...b] })
+  const turns = (items: Channel.Channel<ReadonlyArray<string>, any, true>) =>
+    Graph.make("g", { items })
+      .addNode("n", () => Effect.void)
+      .addEdge(START, "n")
+      .compile()
+  const values = (graph: ReturnType<typeof turns>, id: string) =>
+    Effect.map(snapshots(graph.thread(id)), (all) =>
+      all.filter(({ next }) => next.length === 0).map((one) => one.values.items)
+    )
+
+  it.effect("per-165 a reducer's list goes on as a log, and branches stay apart", () =>
+    Effect.gen(function* () {
+      const [before, after] = [turns(reduced), turns(log)]
+      for (const text of ["u0", "u1", "u2"]) yield* before.thread("1").invoke({ items: [text] })
+      const expected = [["u0", "u1", "u2"], ["u0", "u1"], ["u0"]]
+      assert.deepStrictEqual(yield* values(before, "1"), expected)
+      assert.deepStrictEqual(yield* values(after, "1"), expected)
+      yield* after.thread("1").invoke({ items: ["post"] })
+      assert.deepStrictEqual((yield* after.thread("1").state).values.items, ["u0", "u1", "u2", "post"])
+      const updated = yield* after.thread("1").update({ items: ["x", "y"] })
+      yield* after.thread("1").invoke({ items: ["more"] })
+      const all = ["u0", "u1", "u2", "post", "x", "y"]
+      assert.deepStrictEqual((yield* after.thread("1").state).values.items, [...all, "more"])
+      const forked = yield* after
+        .thread("1")
+        .at(updated)
+        .invoke({ items: ["fork0"] })
+      assert.deepStrictEqual(forked, { items: [...all, "fork0"] })
+      assert.deepStrictEqual((yield* after.thread("1").state).values.items, [...all, "fork0"])
+      assert.deepStrictEqual((yield* values(after, "1")).slice(-3), expected)
+      assert.deepStrictEqual(yield* after.thread("2").invoke({ items: ["alone"] }), { items: ["alone"] })
+    }).pipe(onMemory)
+  )
+
+  it.effect("a log goes on as a reducer's list", () =>
+    Effect.gen(function* () {
+      for (const text of ["u0", "u1"])
+        yield* turns(log)
+          .thread("1")
+          .invoke({ items: [text] })
+      const after = turns(reduced).thread("1")
+      assert.deepStrictEqual(yield* after.invoke({ items: ["u2"] }), { items: ["u0", "u1", "u2"] })
+      assert.deepStrictEqual((yield* after.state).values.items, ["u0", "u1", "u2"])
+      yield* after.invoke({})
+      assert.deepStrictEqual((yield* after.state).values.items, ["u0", "u1", "u2"])
+    }).pipe(onMemory)
+  )
+})
+
 it.effect("sends carry what channels hold in every kind, over a reload", () =>
   Effect.gen(function* () {
     const graph = Graph.make("g", {
