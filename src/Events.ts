@@ -93,9 +93,10 @@ const paused = (run: Run, task: TaskState): void => {
   values(run)
 }
 
-/** A static breakpoint stopped the run. */
+/** A static breakpoint stopped the run: told by the root, wherever in its subgraphs the breakpoint is. */
 export const stopped = (run: Run): void => {
-  if (run.sink?.updates) run.push({ _tag: "Interrupted", namespace: run.path, step: run.step, interrupts: [] })
+  if (run.path.length === 0 && run.sink?.updates)
+    run.push({ _tag: "Interrupted", namespace: run.path, step: run.step, interrupts: [] })
 }
 
 /** The state as it is now. */

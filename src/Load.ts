@@ -51,8 +51,6 @@ export interface Request {
   readonly mayBeSaved: boolean
   /** The checkpoint to start from, where it is loaded already. */
   readonly loaded?: Loaded | undefined
-  /** Set for a run that nothing goes on from once it has ended: with `exit` durability it saves only a pause. */
-  readonly forgets?: boolean | undefined
   /** The run whose task this run is part of. */
   readonly within?: Run | undefined
   /** Whether a saved checkpoint lies on the branch of the thread that is run; older ones are looked at until one does. */
@@ -207,7 +205,6 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
   const snapshots = checkpoint === undefined ? [] : yield* decodeChannels(request, checkpoint)
   const run = new Run(tree, topology, algo, runtime, request.namespace, request.path, request.parents, snapshots)
   run.root = request.within?.root ?? run
-  run.forgets = request.forgets ?? false
   run.headAtLoad = head
   if (loaded !== undefined) adopt(run, loaded)
   request.onOpen?.(run)

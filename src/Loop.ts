@@ -88,8 +88,6 @@ const close = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<void,
   const { persistence, tree } = run
   if (persistence === undefined) return Effect.void
   const status = Exit.isFailure(exit) ? "failed" : exit.value._tag === "Paused" ? "paused" : "idle"
-  const isDone = Exit.isSuccess(exit) && exit.value._tag === "Completed"
-  if (run.forgets && isDone && tree.durability === "exit") return Effect.void
   const closed = persistence.close(status)
   if (run.namespace !== "" || tree.durability === "exit" || status === "idle") return closed
   return Effect.zipRight(closed, tree.checkpointer!.setStatus(tree.thread!, status))
@@ -246,7 +244,12 @@ const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any
     yield* run.persistence.put(step.unsavedRows())
   }
   const next = run.tasks.filter((task) => task.status === "paused").map(({ node }) => node.name)
-  return { _tag: "Paused", state: run.output(), interrupts: run.pending(), next }
+  const interrupts = run.pending()
+  if (interrupts.length === 0 && run.sink !== undefined) {
+    Events.stopped(run)
+    yield* run.flush()
+  }
+  return { _tag: "Paused", state: run.output(), interrupts, next }
 }) as (run: Run, step: Step) => Effect.Effect<Outcome, unknown>
 
 const failed = Effect.fnUntraced(function* (

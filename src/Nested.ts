@@ -92,7 +92,6 @@ const requestOf = (
     path: [...run.path, segment],
     parents: { ...run.parents, [run.namespace]: run.checkpointId },
     within: run,
-    forgets: !stable,
     belongs:
       stable && pin === undefined
         ? ({ checkpoint }) => run.root.isPast(seqOfId(checkpoint.parents[""] ?? "") ?? 0)

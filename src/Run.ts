@@ -107,8 +107,6 @@ export class Run {
   lineageAtLoad: Lineage | undefined = undefined
   /** Set when the run left the checkpoint it was loaded from for a fork of it. */
   forked = false
-  /** Nothing goes on from this run once it has ended. */
-  forgets = false
   /** The run of the graph that encloses all others. */
   root: Run = this
   /** Set when the run must not go on. */

@@ -33,6 +33,7 @@ export class SaveQueue {
   private failure: Exit.Exit<void, WriteError> | undefined
   private waiters: Array<() => void> = []
   private readonly held = new Map<string, Staged>()
+  private heldFor: string | undefined
 
   constructor(
     private readonly storage: Service,
@@ -86,8 +87,14 @@ export class SaveQueue {
     this.draining ? Effect.flatMap(this.drained, () => this.failure ?? Effect.void) : (this.failure ?? Effect.void)
   )
 
-  /** Keeps a subgraph's checkpoint until the root's is written. */
+  /**
+   * Keeps a subgraph's checkpoint until the root's is written. Those of the root's earlier supersteps are needed no
+   * more: their tasks have ended.
+   */
   hold(staged: Staged): void {
+    const root = staged.commit.parents[""]!
+    if (root !== this.heldFor) this.forgetAllBut(root)
+    this.heldFor = root
     this.held.set(staged.commit.address.namespace, staged)
   }
 
@@ -104,10 +111,16 @@ export class SaveQueue {
    * remember. They are no longer held.
    */
   take(rootCheckpoint: string): ReadonlyArray<Staged> {
-    const needed = Array.from(this.held.values()).filter(
-      ({ commit }) => !commit.address.namespace.includes(":") || commit.parents[""] === rootCheckpoint
-    )
+    this.forgetAllBut(rootCheckpoint)
+    const needed = Array.from(this.held.values())
     this.held.clear()
     return needed
+  }
+
+  private forgetAllBut(rootCheckpoint: string): void {
+    for (const [namespace, { commit }] of this.held) {
+      const remembers = !namespace.includes(":")
+      if (!remembers && commit.parents[""] !== rootCheckpoint) this.held.delete(namespace)
+    }
   }
 }

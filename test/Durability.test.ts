@@ -1,11 +1,14 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
 import * as TestClock from "effect/TestClock"
+import * as Activity from "../src/Activity.js"
 import { Checkpointer, type Commit, layerMemory } from "../src/Checkpointer.js"
 import * as Graph from "../src/Graph.js"
+import * as Interrupt from "../src/Interrupt.js"
 import type { Durability } from "../src/Run.js"
-import { makeTrace, rows, sum } from "./support/thread.js"
+import { log, makeTrace, questions, rows, sum } from "./support/thread.js"
 
 const START = Graph.START
 
@@ -159,5 +162,38 @@ it.effect("a subgraph's background saves are never written before those of the g
         })
       )
     assert.deepStrictEqual(written, ["parent", "parent", "child", "child", "child", "child", "parent"])
+  }).pipe(Effect.provide(layerMemory))
+)
+
+it.effect("a node that pauses after its subgraph has ended does not repeat the subgraph's activities", () =>
+  Effect.gen(function* () {
+    for (const durability of modes) {
+      const trace = makeTrace()
+      const charge = Activity.make("charge", {
+        input: Schema.Number,
+        success: Schema.String,
+        execute: (n) => Effect.as(trace.note("charge"), `receipt ${n}`)
+      })
+      const child = Graph.make("child", { value: log })
+        .addNode("pays", () => Effect.map(charge(5), (receipt) => ({ value: [receipt] })))
+        .addEdge(START, "pays")
+        .compile()
+      const graph = Graph.make("parent", { value: log })
+        .addNode("node", () =>
+          Effect.gen(function* () {
+            const { value } = yield* child.invoke({})
+            const answer = yield* Interrupt.interrupt<string>("ok?")
+            return { value: [...value, answer] }
+          })
+        )
+        .addEdge(START, "node")
+        .compile()
+      const thread = graph.thread(durability)
+      assert.deepStrictEqual(questions(yield* thread.run({}, { durability })), ["ok?"])
+      assert.deepStrictEqual(yield* thread.answer("yes", { durability }), { value: ["receipt 5", "yes"] })
+      assert.deepStrictEqual(trace.entries, ["charge"], durability)
+      // What ended well leaves nothing beside the checkpoints of the root.
+      if (durability === "exit") assert.strictEqual((yield* rows(thread)).length, 2)
+    }
   }).pipe(Effect.provide(layerMemory))
 )

@@ -11,17 +11,7 @@ import * as Interrupt from "../src/Interrupt.js"
 import * as Send from "../src/Send.js"
 import * as Task from "../src/Task.js"
 import * as Thread from "../src/Thread.js"
-import {
-  collect,
-  concat,
-  failsWith,
-  idBefore,
-  log,
-  makeTrace,
-  questions,
-  rowOf,
-  snapshots
-} from "./support/thread.js"
+import { collect, concat, failsWith, idBefore, log, makeTrace, questions, rowOf, snapshots } from "./support/thread.js"
 
 const START = Graph.START
 const END = Graph.END
@@ -684,7 +674,13 @@ it.effect("per-173 events of subgraphs are told only where they are asked for", 
       ["router_node", "model_node"]
     )
     const stops = updates.filter(({ _tag }) => _tag === "Interrupted")
-    const last = stops.at(-1)!
+    const outside = yield* collect(graph.thread("outside").stream({ messages: [] }))
+    assert.deepStrictEqual(
+      outside.map(({ _tag }) => _tag),
+      ["Updates", "Interrupted"]
+    )
+    assert.strictEqual(stops.length, 1)
+    const last = stops[0]!
     assert.deepStrictEqual(last._tag === "Interrupted" && [last.namespace, last.interrupts], [[], []])
   }).pipe(Effect.provide(layerMemory))
 )
