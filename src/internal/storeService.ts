@@ -33,6 +33,7 @@ export interface Settings {
 type Get = Extract<Op, { _tag: "Get" }>
 type Put = Extract<Op, { _tag: "Put" }>
 type Search = Extract<Op, { _tag: "Search" }>
+type Touch = Changes["touches"][number]
 
 /** Rows that a search reads at once. */
 const PAGE = 500
@@ -87,14 +88,32 @@ const toItem = ({ created, key, path, updated, value }: Row): Item => ({
 
 const keyOf = ({ key, namespace }: Get | Put) => ({ path: encodePath(namespace), key: encodeText(key) })
 
-/** The store over a driver. */
-export const makeStore = (driver: Driver, settings: Settings): Context.Tag.Service<typeof Store> => {
-  const touched = (op: { readonly refresh?: boolean | undefined }, rows: ReadonlyArray<Row>, now: number) =>
-    (op.refresh ?? settings.refreshOnRead)
-      ? rows.flatMap(({ key, path, ttl }) => (ttl === undefined ? [] : [{ path, key, expires: now + ttl }]))
-      : []
+/** What a put's value is, or is not, as JSON text. */
+const textOf = ({ value }: Put): Effect.Effect<string, StoreError> => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return invalid("put", "a value is a record")
+  try {
+    return Effect.succeed(stringify(value))
+  } catch (error) {
+    if (error instanceof NotJson) return invalid("put", error.message)
+    throw error
+  }
+}
 
-  const rowOf = (put: Put, text: string, vectors: Vectors | undefined, now: number): Row => {
+/** The operations of a store, as of one time. */
+class Session {
+  constructor(
+    readonly driver: Driver,
+    readonly settings: Settings,
+    readonly now: number
+  ) {}
+
+  touched(op: { readonly refresh?: boolean | undefined }, rows: ReadonlyArray<Row>): ReadonlyArray<Touch> {
+    if (!(op.refresh ?? this.settings.refreshOnRead)) return []
+    return rows.flatMap(({ key, path, ttl }) => (ttl === undefined ? [] : [{ path, key, expires: this.now + ttl }]))
+  }
+
+  rowOf(put: Put, text: string, vectors: Vectors | undefined): Row {
+    const { now, settings } = this
     const given = put.ttl === undefined ? settings.ttl : Duration.toMillis(put.ttl)
     const ttl = given === Number.POSITIVE_INFINITY ? undefined : given
     return {
@@ -108,21 +127,9 @@ export const makeStore = (driver: Driver, settings: Settings): Context.Tag.Servi
     }
   }
 
-  const textOf = (put: Put): Effect.Effect<string, StoreError> => {
-    if (typeof put.value !== "object" || put.value === null || Array.isArray(put.value)) {
-      return invalid("put", "a value is a record")
-    }
-    try {
-      return Effect.succeed(stringify(put.value))
-    } catch (error) {
-      if (error instanceof NotJson) return invalid("put", error.message)
-      throw error
-    }
-  }
-
   /** Vectors of all texts of some puts, in one call. */
-  const embedAll = Effect.fnUntraced(function* (puts: ReadonlyArray<Put>) {
-    const { embed, fields } = settings
+  readonly embedAll = Effect.fnUntraced(function* (this: Session, puts: ReadonlyArray<Put>) {
+    const { embed, fields } = this.settings
     if (embed === undefined) return []
     const texts = puts.map(({ index, value }) =>
       index === false ? [] : (index ?? fields).flatMap((path) => textsAt(value, path))
@@ -131,23 +138,19 @@ export const makeStore = (driver: Driver, settings: Settings): Context.Tag.Servi
     if (all.length === 0) return []
     const vectors = yield* embed(all)
     if (vectors.length !== all.length) {
-      return yield* new StoreError({
-        operation: "embed",
-        reason: "InvalidRequest",
-        detail: `the embedding gave ${vectors.length} vectors for ${all.length} texts`
-      })
+      return yield* invalid("embed", `the embedding gave ${vectors.length} vectors for ${all.length} texts`)
     }
     let next = 0
     return texts.map((own) => (own.length === 0 ? undefined : vectors.slice(next, (next += own.length))))
   })
 
   /** Rows below a prefix that meet a filter, newest first, until there are enough of them. */
-  const scan = Effect.fnUntraced(function* ({ filter, prefix }: Search, enough: number, now: number) {
+  readonly scan = Effect.fnUntraced(function* (this: Session, { filter, prefix }: Search, enough: number) {
     const found: Array<Row> = []
     let after: Position | undefined
     while (found.length < enough) {
       const limit = filter === undefined ? Math.min(PAGE, enough - found.length) : PAGE
-      const page: ReadonlyArray<Row> = yield* driver.page(rangeOf(prefix), after, limit, now)
+      const page: ReadonlyArray<Row> = yield* this.driver.page(rangeOf(prefix), after, limit, this.now)
       for (const row of page) if (filter === undefined || meets(JSON.parse(row.value), filter)) found.push(row)
       if (page.length < limit) break
       after = page[page.length - 1]
@@ -155,41 +158,55 @@ export const makeStore = (driver: Driver, settings: Settings): Context.Tag.Servi
     return found.slice(0, enough)
   })
 
-  const search = Effect.fnUntraced(function* (op: Search, now: number) {
+  readonly search = Effect.fnUntraced(function* (this: Session, op: Search) {
     const { limit = 10, offset = 0, query } = op
-    if (query === undefined || settings.embed === undefined) {
-      const rows = (yield* scan(op, offset + limit, now)).slice(offset)
-      return { rows, items: rows.map((row): FoundItem => ({ ...toItem(row), score: undefined })) }
+    const { embed } = this.settings
+    if (query === undefined || embed === undefined) {
+      const rows = (yield* this.scan(op, offset + limit)).slice(offset)
+      return rows.map((row) => ({ row, score: undefined }))
     }
-    const [vector = []] = yield* settings.embed([query])
-    const all = yield* scan(op, Number.POSITIVE_INFINITY, now)
+    const [vector = []] = yield* embed([query])
+    const all = yield* this.scan(op, Number.POSITIVE_INFINITY)
     const ranked = all.map((row) => ({ row, score: scoreOf(row, vector) }))
     // Items without vectors come last, newest first as they were found.
     ranked.sort((a, b) => (b.score ?? -2) - (a.score ?? -2))
-    const shown = ranked.slice(offset, offset + limit)
-    return {
-      rows: shown.map(({ row }) => row),
-      items: shown.map(({ row, score }): FoundItem => ({ ...toItem(row), score }))
-    }
+    return ranked.slice(offset, offset + limit)
   })
 
-  const namespaces = Effect.fnUntraced(function* (options: NamespaceOptions, now: number) {
+  readonly namespaces = Effect.fnUntraced(function* (this: Session, options: NamespaceOptions) {
     const { limit = 100, maxDepth, offset = 0, prefix = [], suffix = [] } = options
     const wild = prefix.indexOf("*")
-    const paths = yield* driver.paths(rangeOf(wild < 0 ? prefix : prefix.slice(0, wild)), now)
+    const paths = yield* this.driver.paths(rangeOf(wild < 0 ? prefix : prefix.slice(0, wild)), this.now)
     const found = new Map<string, Namespace>()
     for (const namespace of paths.map(decodePath)) {
-      if (!startsWith(namespace, prefix) || !startsWith(namespace.slice(-suffix.length || namespace.length), suffix))
-        continue
-      if (namespace.length < suffix.length) continue
+      if (!startsWith(namespace, prefix) || !endsWith(namespace, suffix)) continue
       const cut = maxDepth === undefined ? namespace : namespace.slice(0, maxDepth)
       found.set(encodePath(cut), cut)
     }
     return Array.from(found.values()).slice(offset, offset + limit)
   })
 
-  const batch = Effect.fnUntraced(function* (ops: ReadonlyArray<Op>) {
-    const now = yield* Clock.currentTimeMillis
+  /** Reads in the order of the operations; what they touch is put to `touches`. */
+  readonly read = Effect.fnUntraced(function* (this: Session, ops: ReadonlyArray<Op>, touches: Array<Touch>) {
+    const gets = ops.filter((op) => op._tag === "Get")
+    const rows = gets.length === 0 ? [] : yield* this.driver.get(gets.map(keyOf), this.now)
+    const results: Array<unknown> = []
+    let next = 0
+    for (const op of ops) {
+      if (op._tag === "Get") {
+        const row = rows[next++]
+        if (row !== undefined) touches.push(...this.touched(op, [row]))
+        results.push(row === undefined ? Option.none() : Option.some(toItem(row)))
+      } else if (op._tag === "Search") {
+        const found = yield* this.search(op)
+        for (const { row } of found) touches.push(...this.touched(op, [row]))
+        results.push(found.map(({ row, score }): FoundItem => ({ ...toItem(row), score })))
+      } else results.push(op._tag === "Namespaces" ? yield* this.namespaces(op) : undefined)
+    }
+    return results
+  })
+
+  readonly batch = Effect.fnUntraced(function* (this: Session, ops: ReadonlyArray<Op>) {
     for (const op of ops) {
       const problem = problemOf(op)
       if (problem !== undefined) return yield* invalid(op._tag.toLowerCase(), problem)
@@ -197,34 +214,24 @@ export const makeStore = (driver: Driver, settings: Settings): Context.Tag.Servi
     const puts = lastOf(ops.filter((op) => op._tag === "Put"))
     const kept = puts.filter(({ value }) => value !== undefined)
     const texts = yield* Effect.forEach(kept, textOf)
-    const vectors = yield* embedAll(kept)
-    const results: Array<unknown> = []
-    const touches: Array<Changes["touches"][number]> = []
-    const gets = ops.filter((op) => op._tag === "Get")
-    const rows = gets.length === 0 ? [] : yield* driver.get(gets.map(keyOf), now)
-    let next = 0
-    for (const op of ops) {
-      if (op._tag === "Get") {
-        const row = rows[next++]
-        if (row !== undefined) touches.push(...touched(op, [row], now))
-        results.push(row === undefined ? Option.none() : Option.some(toItem(row)))
-      } else if (op._tag === "Search") {
-        const found = yield* search(op, now)
-        touches.push(...touched(op, found.rows, now))
-        results.push(found.items)
-      } else results.push(op._tag === "Namespaces" ? yield* namespaces(op, now) : undefined)
-    }
+    const vectors = yield* this.embedAll(kept)
+    const touches: Array<Touch> = []
+    const results = yield* this.read(ops, touches)
     const changes: Changes = {
-      puts: kept.map((put, i) => rowOf(put, texts[i]!, vectors[i], now)),
+      puts: kept.map((put, i) => this.rowOf(put, texts[i]!, vectors[i])),
       removes: puts.filter(({ value }) => value === undefined).map(keyOf),
       touches
     }
-    if (changes.puts.length + changes.removes.length + touches.length > 0) yield* driver.write(changes, now)
+    if (puts.length + touches.length > 0) yield* this.driver.write(changes, this.now)
     return results
   })
+}
 
+/** The store over a driver. */
+export const makeStore = (driver: Driver, settings: Settings): Context.Tag.Service<typeof Store> => {
+  const batch = (ops: ReadonlyArray<Op>) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => new Session(driver, settings, now).batch(ops))
   const one = (op: Op): Effect.Effect<any, StoreError> => Effect.map(batch([op]), ([result]) => result)
-
   return {
     get: (namespace, key, options) => one({ _tag: "Get", namespace, key, ...options }),
     put: (namespace, key, value, options) => one({ _tag: "Put", namespace, key, value, ...options }),
@@ -244,6 +251,9 @@ const scoreOf = ({ vectors }: Row, query: ReadonlyArray<number>): number | undef
 
 const startsWith = (namespace: Namespace, pattern: Namespace): boolean =>
   namespace.length >= pattern.length && pattern.every((segment, i) => segment === "*" || segment === namespace[i])
+
+const endsWith = (namespace: Namespace, pattern: Namespace): boolean =>
+  namespace.length >= pattern.length && startsWith(namespace.slice(namespace.length - pattern.length), pattern)
 
 /** Of several puts of one item the last one. */
 const lastOf = (puts: ReadonlyArray<Put>): ReadonlyArray<Put> => {
