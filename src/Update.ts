@@ -117,22 +117,21 @@ const applyAs = Effect.fnUntraced(function* (run: Run, updates: ReadonlyArray<Up
   const finished = yield* finishedTasks(run)
   const waiting = run.next.slice()
   const tasks: Array<TaskState> = []
-  for (const { as, update } of updates) {
+  for (const { as } of updates) {
     const node = yield* nodeOf(run, as)
     const at = waiting.findIndex((task) => task.node === node)
     const [planned] = at < 0 ? [] : waiting.splice(at, 1)
-    const task = new TaskState(run, planned ?? { node, send: undefined, index: -1 }, undefined)
-    yield* finish(task, update) as Effect.Effect<void, any>
-    tasks.push(task)
+    tasks.push(new TaskState(run, planned ?? { node, send: undefined, index: -1 }, undefined))
   }
-  tasks.sort(taskOrder)
-  // The state that the head shows contains what its finished tasks wrote; an old checkpoint's does not.
+  // The state that the head shows, also to routers, contains what its finished tasks wrote; an old checkpoint's does not.
   const others = atHead
     ? finished.filter((done) => !tasks.some(({ index, node }) => node === done.node && index === done.index))
     : []
   if (others.length > 0) {
     run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, others))
   }
+  for (let i = 0; i < tasks.length; i++) yield* finish(tasks[i]!, updates[i]!.update) as Effect.Effect<void, any>
+  tasks.sort(taskOrder)
   run.journal!.record(yield* applyTasks(run, tasks))
   const ran = Array.from(new Set(tasks.map(({ node }) => node.name)))
   const results = tasks.map((task) => ({ task: task.key, writes: resultOf(run, task) }))
