@@ -28,12 +28,19 @@ const POSTGRES = [
   "CREATE INDEX IF NOT EXISTS pregel_store_expires ON pregel_store (expires)"
 ]
 
+/** Rows of one statement where there are many. */
+const MANY = 50
+
+const putting = (rows: number): string =>
+  `INSERT INTO pregel_store (${COLUMNS}) VALUES ${Array.from({ length: rows }, () => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")} ON CONFLICT (path, key) DO UPDATE SET value = excluded.value, updated = excluded.updated, ttl = excluded.ttl, expires = excluded.expires, vectors = excluded.vectors, created = CASE WHEN pregel_store.expires <= excluded.updated THEN excluded.created ELSE pregel_store.created END`
+
 const Q = {
   get: `SELECT ${COLUMNS} FROM pregel_store WHERE path = ? AND key = ? AND ${LIVING}`,
   first: `SELECT ${COLUMNS} FROM pregel_store WHERE path >= ? AND path < ? AND ${LIVING} ORDER BY updated DESC, path, key LIMIT ?`,
   next: `SELECT ${COLUMNS} FROM pregel_store WHERE path >= ? AND path < ? AND ${LIVING} AND (updated < ? OR (updated = ? AND (path > ? OR (path = ? AND key > ?)))) ORDER BY updated DESC, path, key LIMIT ?`,
   paths: `SELECT DISTINCT path FROM pregel_store WHERE path >= ? AND path < ? AND ${LIVING} ORDER BY path`,
-  put: `INSERT INTO pregel_store (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path, key) DO UPDATE SET value = excluded.value, updated = excluded.updated, ttl = excluded.ttl, expires = excluded.expires, vectors = excluded.vectors, created = CASE WHEN pregel_store.expires <= excluded.updated THEN excluded.created ELSE pregel_store.created END`,
+  put: putting(1),
+  putMany: putting(MANY),
   remove: "DELETE FROM pregel_store WHERE path = ? AND key = ?",
   touch: `UPDATE pregel_store SET expires = ? WHERE path = ? AND key = ? AND ${LIVING}`,
   over: "SELECT count(*) AS number FROM pregel_store WHERE expires <= ?",
@@ -56,6 +63,17 @@ const toRow = ({ created, expires, key, path, ttl, updated, value, vectors }: an
   expires: expires === null ? undefined : Number(expires),
   vectors: vectors ?? undefined
 })
+
+const paramsOf = ({ created, expires, key, path, ttl, updated, value, vectors }: Row): ReadonlyArray<unknown> => [
+  path,
+  key,
+  value,
+  created,
+  updated,
+  ttl ?? null,
+  expires ?? null,
+  vectors ?? null
+]
 
 const toError = (operation: string) => (error: SqlError) =>
   new StoreError({
@@ -108,9 +126,11 @@ const makeDriver = (sql: SqlClient.SqlClient, run: Run): Driver => ({
       "put",
       sql.withTransaction(
         Effect.gen(function* () {
-          for (const { created, expires, key, path, ttl, updated, value, vectors } of puts) {
-            yield* run(Q.put, [path, key, value, created, updated, ttl ?? null, expires ?? null, vectors ?? null])
+          let next = 0
+          for (; next + MANY <= puts.length; next += MANY) {
+            yield* run(Q.putMany, puts.slice(next, next + MANY).flatMap(paramsOf))
           }
+          for (const row of puts.slice(next)) yield* run(Q.put, paramsOf(row))
           for (const { key, path } of removes) yield* run(Q.remove, [path, key])
           for (const { expires, key, path } of touches) yield* run(Q.touch, [expires ?? null, path, key, now])
         })
