@@ -63,7 +63,7 @@ const LISTS = ["c", "o", "u", "l", "x", "w", "n", "e", "q", "m"]
 
 /** Parses the data of a row. */
 export const parse = (seq: number, data: string): Row => {
-  const [format, created, elapsed, fields, ...rest] = unseal(data, seq)
+  const [, format, created, elapsed, fields, ...rest] = unseal(data, seq)
   if (format !== FORMAT) {
     throw new RecordError(`row ${seq} has format ${format}; this version reads format ${FORMAT}`)
   }
@@ -208,11 +208,11 @@ export interface Log {
 export const parseLog = (seq: number, log: string): Log => {
   const flat = unseal(log, seq)
   const items = new Map<string, ReadonlyArray<Json>>()
-  for (let i = 0; i + 1 < flat.length; i += 2) {
+  for (let i = 1; i + 1 < flat.length; i += 2) {
     if (typeof flat[i] !== "string" || !Array.isArray(flat[i + 1])) wrong(seq, "a wrong log")
     items.set(flat[i], flat[i + 1])
   }
-  return { items, before: flat.length % 2 === 1 ? ancestryOf(seq, flat.at(-1)) : undefined }
+  return { items, before: flat.length % 2 === 0 ? ancestryOf(seq, flat.at(-1)) : undefined }
 }
 
 /** The log that remains of a removed checkpoint, if it is needed: by its items, or by the run that it begins. */
