@@ -3,7 +3,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Channel, Graph } from "effect-pregel"
+import { Channel, Graph, Send } from "effect-pregel"
 import { briefly } from "./support/events.js"
 import { names, says, word } from "./support/graphs.js"
 import { failsWith, log, sum } from "./support/thread.js"
@@ -162,6 +162,17 @@ describe("what goes wrong in a router", () => {
       })
     )
   }
+
+  it.effect("core-075 a send to a node that is no target fails the run as well", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* routed(() => Send.make("b", { foo: [] })), { foo: ["a", "b"] })
+      const error = yield* failsWith(
+        routed(() => Send.make("a", { foo: [] })),
+        "UnknownNode"
+      )
+      assert.deepStrictEqual([error.reason, error.node, error.from], ["NotATarget", "a", "a"])
+    })
+  )
 
   it.effect("core-075 with labels a node's own name is no result", () =>
     Effect.gen(function* () {
