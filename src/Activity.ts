@@ -32,7 +32,7 @@ import {
 import { hash } from "./internal/hash.js"
 import { NotJson, stringify } from "./internal/json.js"
 import * as NodeCache from "./NodeCache.js"
-import { type Scope, Task, type TaskContext } from "./Task.js"
+import { type Scope, Task, type TaskContext, unlessPaused } from "./Task.js"
 import type { CachePolicy } from "./Topology.js"
 
 /** The running call of an activity. */
@@ -122,7 +122,7 @@ export const make: {
   const definition = define(name, options)
   const call = (input: unknown) =>
     Effect.withFiberRuntime<unknown, unknown, any>((fiber) =>
-      Effect.flatMap(Task, (task) => run(task, definition, input, fiber))
+      Effect.flatMap(Task, (task) => unlessPaused(task.frame, () => run(task, definition, input, fiber)))
     )
   return Object.assign(call, { activityName: name })
 }

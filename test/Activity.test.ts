@@ -266,6 +266,18 @@ describe("calls within calls", () => {
   )
 })
 
+it.effect("a fiber that has swallowed a pause calls nothing any more", () =>
+  Effect.gen(function* () {
+    const { double, trace } = doubling()
+    const ep = entry(() => Effect.zipRight(Effect.ignore(Interrupt.interrupt("?")), double(1)))
+    const thread = ep.thread("1")
+    assert.strictEqual((yield* thread.run(0))._tag, "Paused")
+    assert.deepStrictEqual(trace.entries, [])
+    assert.strictEqual(yield* thread.answer("x"), 2)
+    assert.deepStrictEqual(trace.entries, ["double 1"])
+  }).pipe(onMemory)
+)
+
 describe("policies of calls", () => {
   const flaky = (trace: ReturnType<typeof makeTrace>, failures: number) =>
     Effect.flatMap(trace.note("try"), () =>
