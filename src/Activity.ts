@@ -65,6 +65,7 @@ export interface Retry<in E, out R> {
   readonly while?: ((error: E) => boolean) | undefined
 }
 
+/** What an activity is made of. */
 export interface Options<Input, II, A, AI, E, EI, E1, R, R2> {
   readonly input: Schema.Schema<Input, II>
   readonly success: Schema.Schema<A, AI>

@@ -154,8 +154,9 @@ export type Output<C extends Channel.Fields, N extends Nodes, G extends string, 
             : NotAResult
 
 /** The `Send`s among a node's results that go to nodes which are not added yet: `compile` checks what they carry. */
-export type LaterSends<N extends Nodes, A> =
-  A extends Send<infer Name, unknown>
+export type LaterSends<N extends Nodes, A> = 0 extends 1 & A
+  ? never
+  : A extends Send<infer Name, unknown>
     ? Name extends N["name"]
       ? never
       : A
@@ -388,7 +389,20 @@ export interface Graph<
     options: NodeDefaults<R3> & ErrorHandler<unknown, unknown, B & NoInfer<Output<C, N, never, B>>, E2, R2>
   ): Graph<C, N, In, Out, Ref | LaterSends<N, B>, Ev, E | E2, R | R2 | R3>
 
-  /** Adds a node that is run by `Send`s only: `input` is the schema of what they carry. */
+  /**
+   * Adds a node that is run by `Send`s only: `input` is the schema of what they carry.
+   *
+   * @example
+   * ```ts
+   * import { Effect, Schema } from "effect"
+   * import { Channel, Graph, Send } from "effect-pregel"
+   *
+   * const graph = Graph.make("lengths", { words: Channel.append(Schema.String), total: Channel.append(Schema.Int) })
+   *   .addWorker("measure", Schema.String, (word) => Effect.succeed({ total: word.length }))
+   *   .addConditionalEdges(Graph.START, ({ words }) => words.map((word) => Send.make("measure", word)), ["measure"])
+   *   .compile()
+   * ```
+   */
   addWorker<
     const Name extends string,
     I,
@@ -423,6 +437,25 @@ export interface Graph<
    * Adds a compiled graph as a node. They share the channels of equal name and kind: the subgraph's input is what this
    * graph's hold, its whole output is written back. `input` and `output` map them instead. Channels of equal name whose
    * types do not fit are refused unless they are mapped.
+   *
+   * @example
+   * ```ts
+   * import { Effect, Schema } from "effect"
+   * import { Channel, Graph } from "effect-pregel"
+   *
+   * const child = Graph.make("child", { text: Channel.lastValue(Schema.String) })
+   *   .addNode("shout", ({ text }) => Effect.succeed({ text: `${text}!` }))
+   *   .addEdge(Graph.START, "shout")
+   *   .compile()
+   *
+   * const parent = Graph.make("parent", { log: Channel.append(Schema.String) })
+   *   .addGraph("child", child, {
+   *     input: ({ log }) => ({ text: log.join(" ") }),
+   *     output: ({ text }) => ({ log: text ?? [] })
+   *   })
+   *   .addEdge(Graph.START, "child")
+   *   .compile()
+   * ```
    */
   addGraph<const Name extends string, S, U, N1 extends Nodes, Ev1, E1, R1, S1, U1, const G extends string = never>(
     name: Name & NodeName<Name, N>,

@@ -8,11 +8,14 @@ import { type Pipeable, pipeArguments } from "effect/Pipeable"
 import * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
 
+/** Marks channels. */
 export const TypeId: unique symbol = Symbol.for("effect-pregel/Channel")
+/** The type of the mark of channels. */
 export type TypeId = typeof TypeId
 
 /** Stands for "no value": `null`, `undefined`, `0`, `""` and `false` are values. */
 export const MISSING: unique symbol = Symbol.for("effect-pregel/MISSING")
+/** The type of `MISSING`. */
 export type MISSING = typeof MISSING
 
 /** The kinds of channels. */
@@ -199,6 +202,20 @@ export const topic = <A, I>(
  * Folds updates into a value with a reducer, in the order of `semantics.md` 2.4. Without `initial` the first update
  * becomes the value as it is. `update` is the schema of one update where it differs from the value's. A reducer is a
  * pure function; one that throws fails the superstep with `InvalidUpdate`, and may throw one of its own.
+ *
+ * @example
+ * ```ts
+ * import { Schema } from "effect"
+ * import { Channel } from "effect-pregel"
+ *
+ * const total = Channel.reduce(Schema.Number, { initial: () => 0, reducer: (a, b) => a + b })
+ *
+ * const votes = Channel.reduce(Schema.Record({ key: Schema.String, value: Schema.Int }), {
+ *   initial: () => ({}),
+ *   update: Schema.String,
+ *   reducer: (count, name) => ({ ...count, [name]: (count[name] ?? 0) + 1 })
+ * })
+ * ```
  */
 export const reduce: {
   <A, I, U, UI>(

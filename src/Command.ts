@@ -9,8 +9,11 @@ export const END = "__end__"
 /** Addresses the graph that encloses the one a `Command` is returned in. */
 export const PARENT = "__parent__"
 
+/** The type of `START`. */
 export type START = typeof START
+/** The type of `END`. */
 export type END = typeof END
+/** The type of `PARENT`. */
 export type PARENT = typeof PARENT
 
 const CommandTypeId: unique symbol = Symbol.for("effect-pregel/Command")

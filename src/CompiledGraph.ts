@@ -18,7 +18,9 @@ import { Task } from "./Task.js"
 import * as Thread from "./Thread.js"
 import type { Topology } from "./Topology.js"
 
+/** Marks graphs and compiled graphs. */
 export const TypeId: unique symbol = Symbol.for("effect-pregel/Graph")
+/** The type of the mark of graphs. */
 export type TypeId = typeof TypeId
 
 /** A node of a graph as the compiler knows it: its name, and the input that it takes. */

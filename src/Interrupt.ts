@@ -14,7 +14,9 @@ import type * as Schema from "effect/Schema"
 import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
 import { pause, Task, type TaskContext, unlessPaused } from "./Task.js"
 
+/** Marks typed interrupts. */
 export const TypeId: unique symbol = Symbol.for("effect-pregel/Interrupt")
+/** The type of the mark of typed interrupts. */
 export type TypeId = typeof TypeId
 
 /** A pause with a typed question and a typed answer; call it inside a node. */
@@ -37,6 +39,7 @@ export interface Any {
 /** The type of an interrupt's answer. */
 export type Answer<I> = I extends { readonly answer: Schema.Schema<infer A, any> } ? A : never
 
+/** Options of one pause. */
 export interface InterruptOptions {
   /**
    * Identifies this pause among those of the task. Default: its position, counted from 0. Give a key where a node may
@@ -109,6 +112,26 @@ export const interrupt = <A = unknown>(
  *
  * The question is encoded by `request` and shown to whoever answers; an answer that `answer` can't decode fails the
  * resume with `InvalidAnswer` and leaves the pause pending.
+ *
+ * @example
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { Channel, Graph, Interrupt } from "effect-pregel"
+ *
+ * const Approve = Interrupt.make("approve", {
+ *   request: Schema.Struct({ question: Schema.String }),
+ *   answer: Schema.Boolean
+ * })
+ *
+ * const graph = Graph.make("order", { approved: Channel.lastValue(Schema.Boolean) })
+ *   .addNode("ask", () => Effect.map(Approve({ question: "charge 5 EUR?" }), (approved) => ({ approved })))
+ *   .addEdge(Graph.START, "ask")
+ *   .compile()
+ *
+ * const thread = graph.thread("order-42")
+ * const paused = thread.run({})
+ * const done = thread.resume(Approve, true)
+ * ```
  */
 export const make = <const Name extends string, Request, RI, Answer, AI>(
   name: Name,

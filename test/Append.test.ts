@@ -216,7 +216,7 @@ describe("what is stored", () => {
         id: ["RegExp"],
         kwargs: { source: "x", flags: "g" },
         method: "groupBy",
-        nested: [{ __proto__: null, toString: "own" }, { type: "undefined" }]
+        nested: [{ __proto__: null, toString: "own" }, { type: "undefined" }] as ReadonlyArray<unknown>
       }
       const text = `{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}`
       const graph = Graph.make("data", { value: Channel.lastValue(Schema.Unknown) })

@@ -16,7 +16,7 @@ const shape: Shape = {
   length: 4
 }
 const viewOf = (a: unknown, b: unknown, more: ReadonlyArray<unknown> = [Channel.MISSING, Channel.MISSING]) =>
-  make(shape, [a, 0, ...more], new Map([[1, b]]))
+  make(shape, [a, b, ...more])
 
 /** What a view must do just as the plain record does. */
 const looks: Record<string, (state: any) => unknown> = {
@@ -146,7 +146,7 @@ describe("a graph with many channels", () => {
         .addEdge(Graph.START, "a")
         .addEdge(Graph.START, "b")
         .compile()
-      const result: any = yield* (graph as any).invoke({ c1: 1 })
+      const result: any = yield* graph.invoke({ c1: 1 } as any) as Effect.Effect<any>
       assert.deepStrictEqual([result.c1, result.log], [1, [1000, 1]])
     })
   )

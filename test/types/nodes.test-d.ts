@@ -65,6 +65,12 @@ test("a command takes a record or a list of pairs", () => {
   )
 })
 
+test("a node that returns `any` is left to the run", () => {
+  const app = empty.addNode("any", () => Effect.succeed(JSON.parse("{}"))).compile()
+  exactly<Graph.NodeNames<typeof app>, "any">(true)
+  exactly<Graph.Error<typeof app>, never>(true)
+})
+
 test("`reads` narrows what a node sees", () => {
   empty.addNode(
     "see",
