@@ -11,14 +11,22 @@ const SENDS_TRIGGER = "__pregel_push"
 
 /** The state channels a task wrote: one record, or a list of one-channel records where a channel repeats. */
 const updateOf = (topology: Topology, task: TaskState): unknown => {
-  const state = task.writes.filter(({ channel }) => topology.channels[channel]!.isState)
-  if (state.length === 0) return null
-  const names = new Set(state.map(({ channel }) => channel))
-  const pair = ({ channel, value }: (typeof state)[number]) => [topology.channels[channel]!.name, value] as const
-  return names.size === state.length
-    ? Object.fromEntries(state.map(pair))
-    : state.map((write) => Object.fromEntries([pair(write)]))
+  const update: Record<string, unknown> = {}
+  let empty = true
+  for (const { channel, value } of task.writes) {
+    const { isState, name } = topology.channels[channel]!
+    if (!isState) continue
+    if (Object.hasOwn(update, name)) return updatesOf(topology, task)
+    update[name] = value
+    empty = false
+  }
+  return empty ? null : update
 }
+
+const updatesOf = (topology: Topology, task: TaskState): ReadonlyArray<unknown> =>
+  task.writes
+    .filter(({ channel }) => topology.channels[channel]!.isState)
+    .map(({ channel, value }) => ({ [topology.channels[channel]!.name]: value }))
 
 /** What a task wrote by channel; several writes to one channel become `{ $writes }`. */
 export const resultOf = (topology: Topology, task: Pick<TaskState, "writes">): Record<string, unknown> => {

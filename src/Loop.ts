@@ -118,14 +118,18 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     run.current = step
     step.launch()
     if (step.busy) yield* driveInTime(step)
-    if (run.sink !== undefined) yield* run.flush()
     run.tasks = step.tasks
+    // What tasks told goes out together with the new state, if there will be one.
+    if (run.sink !== undefined && !step.succeeded) yield* run.flush()
     if (step.failed !== undefined) return yield* failed(run, step, step.failed)
     if (step.escaped !== undefined) return yield* leave(run, step.escaped)
     if (step.pauses) return yield* paused(run, step)
 
     const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
-    if (Either.isLeft(applied)) return yield* conflict(run, applied.left)
+    if (Either.isLeft(applied)) {
+      if (run.sink !== undefined) yield* run.flush()
+      return yield* conflict(run, applied.left)
+    }
     run.journal?.record(applied.right)
     if (run.sink !== undefined) yield* tell(run, applied.right)
     run.updated = applied.right.updated

@@ -34,7 +34,7 @@ export interface Sink {
   readonly checkpoints: boolean
   /** Whether events of nested runs are wanted. */
   readonly subgraphs: boolean
-  readonly offer: (events: ReadonlyArray<GraphEvent>) => Effect.Effect<void>
+  readonly offer: (events: ReadonlyArray<GraphEvent>) => Effect.Effect<unknown>
 }
 
 /** A request to stop at the end of the running superstep. */
@@ -172,7 +172,7 @@ export class Run {
   }
 
   /** Hands events to the reader; waits while its buffer is full. */
-  flush(): Effect.Effect<void> {
+  flush(): Effect.Effect<unknown> {
     if (this.buffer.length === 0) return Effect.void
     const events = this.buffer
     this.buffer = []

@@ -170,7 +170,7 @@ const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unk
     tasks: modes.has("tasks") || modes.has("debug"),
     checkpoints: modes.has("checkpoints") || modes.has("debug"),
     subgraphs: options.subgraphs ?? false,
-    offer: (events) => Effect.asVoid(mailbox.offerAll(events))
+    offer: (events) => mailbox.offerAll(events)
   }
 }
 

@@ -93,6 +93,10 @@ export class Step {
       return
     }
     task.open = false
+    // Tasks live until the barrier; their fibers, which are larger, need not.
+    task.body = undefined
+    // A list that has grown holds room to grow on.
+    if (task.index >= 0) task.writes = task.writes.slice()
     this.run.onProgress?.()
     this.classify(task, exit)
     task.unsaved = true
@@ -192,6 +196,11 @@ export class Step {
   /** True when a task waits for an answer. */
   get pauses(): boolean {
     return this.tasks.some((task) => task.status === "paused")
+  }
+
+  /** True when every task ended well: its writes can be applied. */
+  get succeeded(): boolean {
+    return this.failed === undefined && this.escaped === undefined && !this.pauses
   }
 
   /** Waits until a task ends. */

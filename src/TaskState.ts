@@ -74,7 +74,7 @@ export class TaskState implements TaskWrites, Frame, Scope {
 
   open = true
   paused = false
-  readonly askers: Set<FiberId.FiberId> = new Set()
+  private askersOnce: Set<FiberId.FiberId> | undefined = undefined
   interrupts = 0
   children = 0
   asked: Array<PendingInterrupt> = []
@@ -99,6 +99,9 @@ export class TaskState implements TaskWrites, Frame, Scope {
     this.view = new TaskView(this)
   }
 
+  get askers(): Set<FiberId.FiberId> {
+    return (this.askersOnce ??= new Set())
+  }
   get id(): string {
     return `${this.run.checkpointId}:${this.key}`
   }
