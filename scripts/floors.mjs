@@ -52,7 +52,19 @@ const floors = [
     "Snapshot",
     "Wire"
   ],
-  ["Compile", "Runs", "CompiledGraph", "Builder", "Graph", "Update", "Thread", "Threads", "Entrypoint", "Lint"],
+  [
+    "Branches",
+    "Compile",
+    "Runs",
+    "CompiledGraph",
+    "Builder",
+    "Graph",
+    "Update",
+    "Thread",
+    "Threads",
+    "Entrypoint",
+    "Lint"
+  ],
   [
     "CheckpointerSuite",
     "StoreSuite",

@@ -4,12 +4,14 @@
  * A handle holds no state of its own; two handles of one id are the same thread. `at(id)` is the same handle on an old
  * checkpoint: what runs or is updated there becomes a fork.
  */
+import * as Chunk from "effect/Chunk"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Stream from "effect/Stream"
+import { type Branch, treeOf } from "./Branches.js"
 import type { Address } from "./Checkpoint.js"
 import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
 import { type Command, make as command, isCommand } from "./Command.js"
@@ -194,6 +196,12 @@ export interface Thread<
 
   /** Makes a sibling of the checkpoint: the same state, asked and run anew. Yields its id. */
   readonly copy: Effect.Effect<string, Failures<never>, R>
+
+  /** All checkpoints as a tree of branches. */
+  readonly branches: Effect.Effect<ReadonlyArray<Branch>, Errors.StorageError, Host>
+
+  /** Copies everything saved of the thread to a new thread id, which must not be in use. */
+  readonly copyTo: (thread: string) => Effect.Effect<void, Errors.CheckpointerError, Host>
 
   /** Where the subgraphs of the tasks that run next have their checkpoints. */
   readonly subgraphs: Effect.Effect<ReadonlyArray<SubgraphPlace>, ReadError, Host>
@@ -393,6 +401,16 @@ class ThreadImpl {
         return at!
       })
     )
+
+  readonly branches = Effect.flatMap(Checkpointer, ({ list }) =>
+    list({ thread: this.id, namespace: "" }).pipe(
+      Stream.map(({ checkpoint }) => checkpoint),
+      Stream.runCollect,
+      Effect.map((headers) => treeOf(Chunk.toReadonlyArray(headers)))
+    )
+  )
+
+  readonly copyTo = (thread: string) => Effect.flatMap(Checkpointer, (storage) => storage.copyThread(this.id, thread))
 
   readonly copy = Effect.suspend(() =>
     this.changing(({ checkpointer, loaded }) => {

@@ -56,6 +56,8 @@ export const provide = (thread: AnyThread, context: Context.Context<any>): AnyTh
     update: effect(thread.update),
     updateAll: effect(thread.updateAll),
     copy: Effect.mapInputContext(thread.copy, over(context)),
+    branches: Effect.mapInputContext(thread.branches, over(context)),
+    copyTo: effect(thread.copyTo),
     subgraphs: Effect.mapInputContext(thread.subgraphs, over(context)),
     subgraph: (child: any, namespace: string) => provideSubgraph(thread.subgraph(child, namespace), context),
     at: (checkpoint: string) => provide(thread.at(checkpoint), context),
