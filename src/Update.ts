@@ -124,11 +124,8 @@ const applyAs = Effect.fnUntraced(function* (run: Run, updates: ReadonlyArray<Up
     tasks.push(new TaskState(run, planned ?? { node, send: undefined, index: -1 }, undefined))
   }
   // The state that the head shows, also to routers, contains what its finished tasks wrote; an old checkpoint's does not.
-  const others = atHead
-    ? finished.filter((done) => !tasks.some(({ index, node }) => node === done.node && index === done.index))
-    : []
-  if (others.length > 0) {
-    run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, others))
+  if (atHead && finished.length > 0) {
+    run.journal!.record(yield* run.algo.applyWrites(run.topology, run.channels, run.seen, finished))
   }
   for (let i = 0; i < tasks.length; i++) yield* finish(tasks[i]!, updates[i]!.update) as Effect.Effect<void, any>
   tasks.sort(taskOrder)
