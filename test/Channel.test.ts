@@ -424,6 +424,7 @@ describe("append", () => {
     cell.update(10)
     assert.deepStrictEqual(seen, { value: [1] })
     assert.deepStrictEqual(list, [9])
+    list.push(99)
     assert.deepStrictEqual(cell.get(), { value: [9, 10] })
   })
 

@@ -122,6 +122,29 @@ describe("nodes that subscribe to channels", () => {
     })
   )
 
+  it.effect("core-041 a subscriber that has run on a value does not run on it again after a reload", () =>
+    Effect.gen(function* () {
+      const trace = makeTrace()
+      const graph = Graph.make("g", { input: number, foo: log })
+        .addNode("once", ({ input }) => Effect.as(trace.note(`once ${input}`), { foo: "once" }), {
+          subscribe: ["input"]
+        })
+        .addNode("asks", () => Effect.map(Interrupt.interrupt<string>("q"), (foo) => ({ foo })))
+        .addNode("again", ({ foo }) => Effect.succeed({ input: foo.length }))
+        .addEdge("once", "asks")
+        .addConditionalEdges("asks", ({ foo }) => (foo.length < 3 ? "again" : Graph.END), ["again", Graph.END])
+        .compile()
+      const thread = graph.thread("t")
+      yield* thread.run({ input: 0 })
+      assert.deepStrictEqual(trace.take(), ["once 0"])
+      assert.deepStrictEqual((yield* thread.state).next, ["asks"])
+      yield* failsWith(thread.answer("a"), "GraphInterrupt")
+      assert.deepStrictEqual(trace.take(), ["once 2"])
+      assert.deepStrictEqual(yield* thread.answer("b"), { input: 2, foo: ["once", "a", "once", "b"] })
+      assert.deepStrictEqual(trace.take(), [])
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
   it.effect("core-015 what lives for one superstep is not in the saved state of later ones", () =>
     Effect.gen(function* () {
       const graph = Graph.make("g", { input: number, ephemeral: Channel.ephemeral(Schema.String), output: number })
