@@ -6,14 +6,15 @@
  * A superstep's writes become visible together at its barrier, and every barrier is a checkpoint. The rule of who runs
  * is `Algo`'s; how tasks run is `Step`'s; when saves happen is `Persistence`'s. Here is only the order.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import type { Applied } from "./Algo.js"
 import { reuse } from "./Cached.js"
 import * as Cell from "./Cell.js"
-import { ACTIVITY, ERROR, INTERRUPT, RESULT } from "./Checkpoint.js"
+import { ACTIVITY, ERROR, INTERRUPT, RESULT, type ThreadStatus } from "./Checkpoint.js"
 import type { Commit } from "./Checkpointer.js"
 import { enter } from "./Entry.js"
 import * as Events from "./Events.js"
@@ -23,6 +24,7 @@ import {
   InvalidUpdate,
   JoinUnsatisfied,
   type PendingInterrupt,
+  RunCancelled,
   UnknownNode
 } from "./GraphError.js"
 import { deepFreeze } from "./internal/freeze.js"
@@ -84,12 +86,22 @@ const abandon = (run: Run, cause: Cause.Cause<unknown>): Effect.Effect<void> => 
   return Effect.zipRight(current.stop(), Effect.ignore(keep))
 }
 
+/** A run that was stopped, drained or cancelled has not failed: its thread can go on. */
+const statusAfter = (exit: Exit.Exit<Outcome, unknown>): ThreadStatus => {
+  if (Exit.isSuccess(exit)) return exit.value._tag === "Paused" ? "paused" : "idle"
+  const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+  const stopped = failure instanceof GraphDrained || failure instanceof RunCancelled
+  return stopped || Cause.isInterruptedOnly(exit.cause) ? "idle" : "failed"
+}
+
 const close = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<void, SaveError> => {
   const { persistence, tree } = run
   if (persistence === undefined) return Effect.void
-  const status = Exit.isFailure(exit) ? "failed" : exit.value._tag === "Paused" ? "paused" : "idle"
+  const status = statusAfter(exit)
   const closed = persistence.close(status)
-  if (run.namespace !== "" || tree.durability === "exit" || status === "idle") return closed
+  // A run that ended well told so with its last checkpoint.
+  const told = tree.durability === "exit" || (status === "idle" && Exit.isSuccess(exit))
+  if (run.namespace !== "" || told) return closed
   return Effect.zipRight(closed, tree.checkpointer!.setStatus(tree.thread!, status))
 }
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Either, Exit, Fiber, Schema } from "effect"
+import { Deferred, Effect, Either, Exit, Fiber, Schema, Stream } from "effect"
 import { Channel, Checkpointer, Graph } from "effect-pregel"
 
 /** Each run logs its input and waits in its second node until its gate opens; the gate tells when it is reached. */
@@ -25,10 +25,17 @@ const setup = Effect.gen(function* () {
   return { gate, running, thread }
 })
 
+/** What the storage says the thread is doing. */
+const statusOf = (id: string) =>
+  Effect.flatMap(Checkpointer.Checkpointer, ({ threads }) =>
+    Effect.map(Stream.runCollect(threads()), (all) => Array.from(all).find(({ thread }) => thread === id)?.status)
+  )
+
 describe("several callers of one thread", () => {
   it.effect("a second run is refused while one is in progress", () =>
     Effect.gen(function* () {
       const { gate, running, thread } = yield* setup
+      assert.strictEqual(yield* statusOf("t"), "running")
       const refused = yield* Effect.flip(thread.invoke({ log: "b" }))
       assert.strictEqual(refused._tag, "ThreadBusy")
       yield* Deferred.succeed(gate, undefined)
@@ -75,6 +82,7 @@ describe("several callers of one thread", () => {
       assert.strictEqual(yield* thread.cancel, 1)
       const cancelled = yield* Fiber.join(running)
       assert.isTrue(Either.isLeft(cancelled) && cancelled.left._tag === "RunCancelled")
+      assert.strictEqual(yield* statusOf("t"), "idle")
       assert.strictEqual(yield* thread.cancel, 0)
       assert.deepStrictEqual(yield* thread.resume(), { log: ["a", "first", "second"] })
     }).pipe(Effect.provide(Checkpointer.layerMemory))
@@ -84,6 +92,7 @@ describe("several callers of one thread", () => {
     Effect.gen(function* () {
       const { running, thread } = yield* setup
       assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(running)))
+      assert.strictEqual(yield* statusOf("t"), "idle")
       assert.deepStrictEqual(yield* thread.resume(), { log: ["a", "first", "second"] })
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
