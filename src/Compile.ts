@@ -37,6 +37,8 @@ export interface GraphData {
   readonly channels: Channel.Fields
   readonly input: ReadonlyArray<string> | undefined
   readonly output: ReadonlyArray<string> | undefined
+  /** Schema of custom events. */
+  readonly events: Schema.Schema<any, any> | undefined
   readonly nodes: ReadonlyArray<NodeData>
   readonly edges: ReadonlyArray<{ readonly from: string; readonly to: string }>
   readonly joins: ReadonlyArray<{
@@ -252,7 +254,8 @@ const build = (data: GraphData): Topology => {
     start,
     entry: 0,
     triggerOf: nodes.map(({ triggers }) => triggers[0] ?? -1),
-    joins
+    joins,
+    checkEvent: data.events === undefined ? undefined : Codec.make(Channel.lastValue(data.events)).check
   }
 }
 

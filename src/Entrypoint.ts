@@ -236,6 +236,7 @@ const dataOf = (name: string, options: Options<any, any, any, any, any, any, any
     },
     input: ["input"],
     output: ["output"],
+    events: undefined,
     nodes: [node],
     edges: [{ from: START, to: name }],
     joins: [],

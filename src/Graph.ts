@@ -96,6 +96,7 @@ class GraphImpl {
       channels: this.channels,
       input: this.options.input as ReadonlyArray<string> | undefined,
       output: this.options.output as ReadonlyArray<string> | undefined,
+      events: this.options.events,
       nodes: [],
       drafts: [],
       defaults: {},

@@ -12,7 +12,7 @@ import type { Algo, Seen, TaskPlan } from "./Algo.js"
 import { ChannelTable, type Snapshot } from "./Channels.js"
 import { type Json, makeId, type PendingWrite, type Source } from "./Checkpoint.js"
 import { type Checkpointer, isOnBranch, type Lineage } from "./Checkpointer.js"
-import type { PendingInterrupt } from "./GraphError.js"
+import { InvalidUpdate, type PendingInterrupt } from "./GraphError.js"
 import type { ActivityEnded, GraphEvent } from "./GraphEvent.js"
 import type { Journal } from "./Journal.js"
 import { NodeCache } from "./NodeCache.js"
@@ -180,8 +180,19 @@ export class Run {
   }
 
   /** A node's own event: delivered at once, after what happened before it. */
-  emitCustom(task: TaskState, value: unknown): Effect.Effect<void> {
-    const { sink } = this
+  emitCustom(task: TaskState, value: unknown): Effect.Effect<void, InvalidUpdate> {
+    const { sink, topology } = this
+    const refusal = topology.checkEvent?.(value)
+    if (refusal !== undefined) {
+      const { detail, path, reason } = refusal
+      return new InvalidUpdate({
+        reason,
+        path,
+        node: task.node.name,
+        step: this.step,
+        detail: `a custom event: ${detail}`
+      })
+    }
     if (sink === undefined || !sink.custom) return Effect.void
     this.push({ _tag: "Custom", namespace: this.path, step: this.step, node: task.node.name, task: task.id, value })
     return this.flush()

@@ -7,8 +7,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
+import type * as Schema from "effect/Schema"
 import type { Json } from "./Checkpoint.js"
-import type { PendingInterrupt, StorageError } from "./GraphError.js"
+import type { InvalidUpdate, PendingInterrupt, StorageError } from "./GraphError.js"
 import type { NodeCache } from "./NodeCache.js"
 import type { SavedCall, SavedCalls } from "./SavedCalls.js"
 
@@ -95,7 +96,7 @@ export interface Frame {
   readonly told: (activity: string, call: string, value: unknown, cached: boolean) => Effect.Effect<void>
   /** Where results are kept for equal inputs, if anywhere. */
   readonly cache: () => Context.Tag.Service<NodeCache> | undefined
-  readonly emit: (value: unknown) => Effect.Effect<void>
+  readonly emit: (value: unknown) => Effect.Effect<void, InvalidUpdate>
   readonly heartbeat: () => void
   /** Tells of anything else that the task does. */
   readonly progress: () => void
@@ -109,10 +110,33 @@ export const current: Effect.Effect<TaskContext, never, Task> = Task
 /**
  * Emits a custom event to the run's stream; it is delivered at once and waits while the stream's buffer is full.
  *
- * Does nothing when nobody listens to custom events, or after the task has ended.
+ * Does nothing when nobody listens to custom events, or after the task has ended. Fails with `InvalidUpdate` for a value
+ * that is none of the graph's declared events.
  */
-export const emit = (value: unknown): Effect.Effect<void, never, Task> =>
+export const emit = (value: unknown): Effect.Effect<void, InvalidUpdate, Task> =>
   Effect.flatMap(Task, ({ frame }) => (frame.open ? frame.emit(value) : Effect.void))
+
+/**
+ * `emit` for the events of one schema: declare it once beside the graph's option `events`.
+ *
+ * @example
+ * import { Effect, Schema } from "effect"
+ * import { Channel, Graph, Task } from "effect-pregel"
+ *
+ * const Progress = Schema.Struct({ done: Schema.Int, of: Schema.Int })
+ * const report = Task.emitter(Progress)
+ *
+ * const graph = Graph.make("copy", { files: Channel.append(Schema.String) }, { events: Progress })
+ *   .addNode("copy", () => Effect.as(report({ done: 1, of: 2 }), { files: "a" }))
+ *   .addEdge(Graph.START, "copy")
+ *   .compile()
+ *
+ * const events = graph.stream({}, { modes: ["custom"] }) // of values like Progress
+ */
+export const emitter =
+  <A, I>(_schema: Schema.Schema<A, I>) =>
+  (value: A): Effect.Effect<void, InvalidUpdate, Task> =>
+    emit(value)
 
 /** Tells the engine that the task makes progress: restarts its idle timeout. */
 export const heartbeat: Effect.Effect<void, never, Task> = Effect.map(Task, ({ frame }) => frame.heartbeat())

@@ -8,7 +8,7 @@ import type * as Fiber from "effect/Fiber"
 import type * as FiberId from "effect/FiberId"
 import type { TaskPlan, TaskWrites, Write } from "./Algo.js"
 import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
-import { PendingInterrupt, type StorageError } from "./GraphError.js"
+import { type InvalidUpdate, PendingInterrupt, type StorageError } from "./GraphError.js"
 import type { NodeCache } from "./NodeCache.js"
 import type { Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
@@ -185,7 +185,7 @@ export class TaskState implements TaskWrites, Frame, Scope {
     return { task: this.key, path: this.path, channel, index, value: JSON.stringify(value) }
   }
 
-  emit(value: unknown): Effect.Effect<void> {
+  emit(value: unknown): Effect.Effect<void, InvalidUpdate> {
     this.progress()
     return this.run.emitCustom(this, value)
   }

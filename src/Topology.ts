@@ -139,4 +139,6 @@ export interface Topology {
   /** The trigger channel of a node by node id. */
   readonly triggerOf: ReadonlyArray<number>
   readonly joins: ReadonlyArray<Join>
+  /** Checks custom events, where the graph declares their type. */
+  readonly checkEvent: ((value: unknown) => Codec.Refusal | undefined) | undefined
 }
