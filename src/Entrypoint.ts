@@ -236,7 +236,7 @@ const dataOf = (name: string, options: Options<any, any, any, any, any, any, any
     },
     input: ["input"],
     output: ["output"],
-    events: undefined,
+    events: options.events,
     nodes: [node],
     edges: [{ from: START, to: name }],
     joins: [],
