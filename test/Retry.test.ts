@@ -310,6 +310,14 @@ describe("time limits", () => {
   const every = (millis: number, progress: Effect.Effect<unknown, never, Task.Task>) =>
     Effect.repeatN(Effect.zipRight(Effect.sleep(millis), progress), 9)
 
+  const alive = Effect.suspend(() =>
+    Graph.make("alive", names)
+      .addNode("a", () => Effect.as(every(80, Task.heartbeat), { foo: "a" }))
+      .addEdge(Graph.START, "a")
+      .compile()
+      .invoke({})
+  )
+
   const nested = Effect.suspend(() => {
     const step = () => Effect.delay(Effect.succeed({ foo: "step" }), 80)
     return Graph.make("nested", names)
@@ -329,8 +337,9 @@ describe("time limits", () => {
       const heartbeats = { idle: 120, refreshOn: "heartbeat" } as const
       for (const [timeout, node] of [
         [idle, every(80, Task.heartbeat)],
-        [idle, every(80, Task.emit("event"))],
+        [idle, every(80, Effect.orDie(Task.emit("event")))],
         [idle, Effect.orDie(nested)],
+        [idle, Effect.orDie(alive)],
         [heartbeats, every(80, Task.heartbeat)]
       ] as const) {
         assert.deepStrictEqual(yield* eventually(limited(timeout, node)), { foo: ["done"] })
@@ -338,7 +347,7 @@ describe("time limits", () => {
       for (const [timeout, node, elapsed] of [
         [idle, Effect.sleep(130), 120],
         [idle, Effect.zipRight(every(80, Task.heartbeat), Effect.sleep(130)), 920],
-        [heartbeats, every(80, Task.emit("event")), 120],
+        [heartbeats, every(80, Effect.orDie(Task.emit("event"))), 120],
         [heartbeats, Effect.orDie(nested), 120]
       ] as const) {
         const error = yield* eventually(failsWith(limited(timeout, node), "TaskTimeout"))
