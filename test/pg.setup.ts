@@ -38,16 +38,10 @@ const loadEmbeddedPostgres = async () => {
   return EmbeddedPostgres
 }
 
-/**
- * Gives the tests a PostgreSQL: the one of `DATABASE_URL` if set, else an own server on a free port that is
- * removed again after the run. A test reads its address with `inject("pgUrl")`.
- */
-export default async function setup(project: TestProject) {
+/** A PostgreSQL: the one of `DATABASE_URL` if set, else an own server on a free port that `stop` removes again. */
+export const startPostgres = async (): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> => {
   const url = process.env.DATABASE_URL
-  if (url) {
-    project.provide("pgUrl", url)
-    return
-  }
+  if (url) return { url, stop: () => Promise.resolve() }
   const EmbeddedPostgres = await loadEmbeddedPostgres()
   const port = await freePort()
   const databaseDir = join(tmpdir(), `effect-pregel-pg-${process.pid}-${port}`)
@@ -85,6 +79,12 @@ export default async function setup(project: TestProject) {
     rmSync(databaseDir, { recursive: true, force: true })
     throw new Error(`PostgreSQL for the tests did not start:\n${lastLines.join("\n")}`, { cause })
   }
-  project.provide("pgUrl", `postgres://postgres:postgres@127.0.0.1:${port}/postgres`)
+  return { url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, stop }
+}
+
+/** Gives the tests a PostgreSQL; a test reads its address with `inject("pgUrl")`. */
+export default async function setup(project: TestProject) {
+  const { stop, url } = await startPostgres()
+  project.provide("pgUrl", url)
   return stop
 }
