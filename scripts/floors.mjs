@@ -18,6 +18,7 @@ const floors = [
     "GraphEvent",
     "Reducers",
     "Topology",
+    "Retry",
     "EngineCodec"
   ],
   [
