@@ -60,23 +60,25 @@ export class SaveQueue {
     })
   }
 
-  private readonly drain = Effect.fnUntraced(function* (this: SaveQueue) {
-    while (this.queue.length > 0) {
-      const batch = this.queue
-      this.queue = []
-      let commits: Array<Staged> = []
-      for (const item of batch) {
-        if ("append" in item) {
-          commits.push(item)
-          continue
+  private drain(): Effect.Effect<void, WriteError> {
+    return Effect.gen(this, function* () {
+      while (this.queue.length > 0) {
+        const batch = this.queue
+        this.queue = []
+        let commits: Array<Staged> = []
+        for (const item of batch) {
+          if ("append" in item) {
+            commits.push(item)
+            continue
+          }
+          if (commits.length > 0) yield* this.storage.write(commits)
+          commits = []
+          yield* this.storage.putWrites(item.address, item.seq, item.writes, this.fence)
         }
         if (commits.length > 0) yield* this.storage.write(commits)
-        commits = []
-        yield* this.storage.putWrites(item.address, item.seq, item.writes, this.fence)
       }
-      if (commits.length > 0) yield* this.storage.write(commits)
-    }
-  })
+    })
+  }
 
   private readonly drained = Effect.async<void>((resume) => {
     this.waiters.push(() => resume(Effect.void))

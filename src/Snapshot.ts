@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function* (
   applyFinished: boolean
 ) {
   const runtime = yield* Effect.runtime<any>() as Effect.Effect<Runtime.Runtime<any>>
-  const { run } = yield* open({ ...request, loaded }, runtime)
+  const { run } = yield* open({ ...request, loaded, saves: false }, runtime)
   yield* applySaved(run)
   plan(run)
   const tasks: Array<TaskState> = []

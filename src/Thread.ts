@@ -276,6 +276,17 @@ interface Place {
   readonly loaded: Loaded | undefined
 }
 
+/** Where a handle stands, and what is saved there. */
+const loadOf = Effect.fnUntraced(function* (thread: ThreadImpl) {
+  const checkpointer = yield* Checkpointer
+  const address = { thread: thread.id, namespace: thread.namespace }
+  const loaded = yield* checkpointer.load(address, thread.checkpoint)
+  if (loaded === undefined && (thread.checkpoint !== undefined || thread.namespace !== "")) {
+    return yield* new UnknownCheckpoint({ thread: thread.id, checkpoint: thread.checkpoint ?? thread.namespace })
+  }
+  return { checkpointer, address, loaded } satisfies Place
+})
+
 class ThreadImpl {
   constructor(
     readonly topology: Topology,
@@ -345,18 +356,8 @@ class ThreadImpl {
     }
   }
 
-  private readonly load = Effect.fnUntraced(function* (this: ThreadImpl) {
-    const checkpointer = yield* Checkpointer
-    const address = { thread: this.id, namespace: this.namespace }
-    const loaded = yield* checkpointer.load(address, this.checkpoint)
-    if (loaded === undefined && (this.checkpoint !== undefined || this.namespace !== "")) {
-      return yield* new UnknownCheckpoint({ thread: this.id, checkpoint: this.checkpoint ?? this.namespace })
-    }
-    return { checkpointer, address, loaded } satisfies Place
-  })
-
   readonly state = Effect.suspend(() =>
-    Effect.flatMap(this.load(), ({ address, checkpointer, loaded }) => {
+    Effect.flatMap(loadOf(this), ({ address, checkpointer, loaded }) => {
       if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
       const isHead = loaded.head === loaded.checkpoint.seq
       const request = this.request(checkpointer, this.checkpoint)
@@ -424,12 +425,12 @@ class ThreadImpl {
   /** Loads the checkpoint and changes the thread, while nobody else does. */
   private changing(change: (place: Place) => Effect.Effect<string, any, any>): Effect.Effect<string, any, any> {
     return Effect.flatMap(Checkpointer, (checkpointer) =>
-      Busy.exclusive(checkpointer, this.id, "reject", () => Effect.flatMap(this.load(), change))
+      Busy.exclusive(checkpointer, this.id, "reject", () => Effect.flatMap(loadOf(this), change))
     )
   }
 
   readonly subgraphs = Effect.suspend(() =>
-    Effect.flatMap(this.load(), ({ checkpointer, loaded }) =>
+    Effect.flatMap(loadOf(this), ({ checkpointer, loaded }) =>
       loaded === undefined
         ? Effect.succeed([])
         : Effect.zipWith(this.state, checkpointer.namespaces(this.id), ({ tasks }, namespaces) =>
@@ -443,7 +444,7 @@ class ThreadImpl {
 
   /** Runs the thread from where its subgraph is at this handle's checkpoint. */
   readonly resumeThread = (options: AnyOptions = {}): Effect.Effect<any, any, any> =>
-    Effect.flatMap(this.load(), ({ loaded }) => {
+    Effect.flatMap(loadOf(this), ({ loaded }) => {
       const { topology, defaults, id } = this.root!
       const { "": at, ...around } = loaded!.checkpoint.parents
       const pins = new Map([...Object.entries(around), [this.namespace, loaded!.checkpoint.id]])
