@@ -147,7 +147,7 @@ const firing = (model: Model, node: string): ReadonlyArray<string> => {
   const fired = model.nodes
     .get(node)!
     .filter((channel) => model.channels.get(channel)!.available())
-    .filter((channel) => seen === undefined || versionOf(model, channel) > (seen.get(channel) ?? 0))
+    .filter((channel) => versionOf(model, channel) > (seen?.get(channel) ?? 0))
   return model.quirks.firstTriggerOnly ? fired.slice(0, 1) : fired
 }
 
