@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
 import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
+import { UNCHECKED } from "./internal/unchecked.js"
 import { pause, Task, type TaskContext, unlessPaused } from "./Task.js"
 
 /** Marks typed interrupts. */
@@ -78,15 +79,10 @@ const ask = (
   if (Either.isLeft(encoded)) {
     return Effect.die(new Error(`interrupt "${form.name}": ${ParseResult.TreeFormatter.formatIssueSync(encoded.left)}`))
   }
-  const interrupt = new PendingInterrupt({
-    id,
-    node: task.node,
-    name: form.name,
-    namespace: task.namespace,
-    value: encoded.right
-  })
+  const { graph, namespace, node, thread } = task
+  const interrupt = new PendingInterrupt({ id, node, name: form.name, namespace, value: encoded.right }, UNCHECKED)
   pause(frame, asker, [interrupt])
-  return new GraphInterrupt({ graph: task.graph, thread: task.thread, interrupts: [interrupt], next: [task.node] })
+  return new GraphInterrupt({ graph, thread, interrupts: [interrupt], next: [node] }, UNCHECKED)
 }
 
 /** Asks within the running task. */

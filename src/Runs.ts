@@ -10,6 +10,7 @@ import * as Stream from "effect/Stream"
 import type { Checkpointer } from "./Checkpointer.js"
 import { GraphInterrupt, UnknownNode } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
+import { UNCHECKED } from "./internal/unchecked.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import type { Breakpoints, Control, Durability, Run, Sink, Tree } from "./Run.js"
@@ -154,12 +155,10 @@ export const orInterrupt =
   (outcome: Loop.Outcome): Effect.Effect<any, GraphInterrupt> =>
     outcome._tag === "Completed"
       ? Effect.succeed(outcome.state)
-      : new GraphInterrupt({
-          graph: topology.identity.name,
-          thread,
-          interrupts: outcome.interrupts,
-          next: outcome.next
-        })
+      : new GraphInterrupt(
+          { graph: topology.identity.name, thread, interrupts: outcome.interrupts, next: outcome.next },
+          UNCHECKED
+        )
 
 const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unknown>): Sink => {
   const modes = new Set<Mode>(options.modes ?? ["updates"])

@@ -9,6 +9,7 @@ import type * as FiberId from "effect/FiberId"
 import type { TaskPlan, TaskWrites, Write } from "./Algo.js"
 import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
 import { type InvalidUpdate, PendingInterrupt, type StorageError } from "./GraphError.js"
+import { UNCHECKED } from "./internal/unchecked.js"
 import type { NodeCache } from "./NodeCache.js"
 import type { Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
@@ -48,7 +49,7 @@ export const taskPath = ({ index, node }: TaskPlan): string =>
 /** The questions of a saved pause. */
 export const savedQuestions = (text: string): Array<PendingInterrupt> =>
   (JSON.parse(text) as ReadonlyArray<ConstructorParameters<typeof PendingInterrupt>[0]>).map(
-    (question) => new PendingInterrupt(question)
+    (question) => new PendingInterrupt(question, UNCHECKED)
   )
 
 /** The engine's record of a task. */
