@@ -93,7 +93,7 @@ const addChild = (graph: any, name: string, { graph: spec, mapped }: ChildSpec, 
   )
 
 /** A subgraph gives back what lasts: see `LASTING`. */
-const build = (name: string, spec: GraphSpec, probe: Probe, output?: ReadonlyArray<string>): any => {
+export const build = (name: string, spec: GraphSpec, probe: Probe, output?: ReadonlyArray<string>): any => {
   let graph: any = Graph.make(name, channels, { output: output as never })
   for (const node of spec.nodes) {
     if (node.child !== undefined) graph = addChild(graph, node.name, node.child, probe)
