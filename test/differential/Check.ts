@@ -66,7 +66,7 @@ export const check = async (spec: Spec, report: Report = emptyReport()): Promise
 export const checkSeeds = async (
   from: number,
   count: number,
-  onProgress: (report: Report) => void = () => {}
+  onProgress: (report: Report, failure: Failure | undefined) => void = () => {}
 ): Promise<Report> => {
   const report = emptyReport()
   for (let seed = from; seed < from + count; seed++) {
@@ -77,7 +77,10 @@ export const checkSeeds = async (
     } catch (error) {
       report.failures.push({ spec, differences: [{ where: "threw", ours: String(error), theirs: undefined }] })
     }
-    onProgress(report)
+    onProgress(
+      report,
+      report.failures.find((failure) => failure.spec === spec)
+    )
   }
   return report
 }

@@ -206,7 +206,7 @@ const childOf = (random: Random, name: string, depth: number): ChildSpec => {
   const size = random.int(1, 3)
   const names = LETTERS.slice(0, size).map((letter) => `${name}${letter.toUpperCase()}`)
   const has = { ...featuresOf(random), children: depth < 1 && random.chance(0.2) }
-  return { graph: graphOf(random, random.some(names, size), has, depth + 1), mapped: random.chance(0.5) }
+  return { graph: graphOf(random, random.some(names, size), has, depth + 1), mapped: depth > 0 || random.chance(0.6) }
 }
 
 type Draft = {

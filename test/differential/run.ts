@@ -60,7 +60,8 @@ const summary = ({ equal, failures, graphs, known, millis, supersteps }: Report)
 const seed = Number(options.seed)
 const graphs = Number(options.graphs)
 if (options.show) await show(generate(seed))
-const report = await checkSeeds(seed, graphs, (soFar) => {
+const report = await checkSeeds(seed, graphs, (soFar, failure) => {
+  if (failure !== undefined) console.error(`seed ${failure.spec.seed}: ${failure.differences[0]!.where}`)
   if (soFar.graphs % 500 === 0) console.error(`${soFar.graphs} graphs, ${soFar.failures.length} unexplained`)
 })
 summary(report)
