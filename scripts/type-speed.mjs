@@ -5,6 +5,7 @@
 // cut into constants as the documentation of `Graph.make` says. The declarations are those of `npm run build`.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { availableParallelism, loadavg } from "node:os"
 import { join } from "node:path"
 import { root } from "./sources.mjs"
 
@@ -93,7 +94,11 @@ if (process.argv.includes("--all")) {
   beyondImport(300, 50)
   beyondImport(300, 1000)
 }
-if (seconds >= limits.seconds || instantiations >= limits.instantiations) {
+// Times say nothing while other work takes the processors; the number of instantiations always does.
+const isBusy = loadavg()[0] > availableParallelism()
+if (isBusy && seconds >= limits.seconds)
+  console.log(`the machine is busy (load ${loadavg()[0]}): the time does not count`)
+if ((!isBusy && seconds >= limits.seconds) || instantiations >= limits.instantiations) {
   console.error(`100 nodes may cost ${limits.seconds} s and ${limits.instantiations} instantiations at most`)
   process.exitCode = 1
 }

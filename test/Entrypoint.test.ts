@@ -748,6 +748,7 @@ describe("entrypoints among graphs", () => {
   it.effect("outside of a run an activity does not compile", () => {
     const { double } = doubling()
     // @ts-expect-error the requirement of a task is left over
+    // @effect-diagnostics-next-line missingEffectContext:off
     const alone: Effect.Effect<unknown, unknown, never> = double(1)
     return Effect.map(Effect.exit(alone), (exit) => assert.isTrue(Exit.isFailure(exit)))
   })

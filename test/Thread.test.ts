@@ -383,6 +383,7 @@ it.effect("per-121 an unknown thread has an empty state and no history", () =>
     assert.deepStrictEqual(yield* rows(thread), [])
     yield* failsWith(thread.at("00000001-0").state, "UnknownCheckpoint")
     // @ts-expect-error a thread needs a checkpointer
+    // @effect-diagnostics-next-line missingEffectContext:off
     const needs: Effect.Effect<unknown, unknown, never> = thread.state
     assert.isTrue(Effect.isEffect(needs))
   }).pipe(Effect.provide(layerMemory))
