@@ -49,7 +49,7 @@ const raced = (delays: ReadonlyArray<number>) => {
       (state: { log: ReadonlyArray<string> }) => (state.log.length < 20 ? NODES : [Graph.END]),
       [...NODES, Graph.END]
     )
-    .compile() as Graph.CompiledGraph<unknown, {}, {}, unknown, never, never>
+    .compile() as { readonly invoke: (input: {}) => Effect.Effect<unknown> }
 }
 
 const finished = (graph: ReturnType<typeof raced>) =>
