@@ -13,6 +13,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
@@ -24,6 +25,7 @@ import type { Refusal } from "./Codec.js"
 import type { CompiledGraph } from "./CompiledGraph.js"
 import * as Protocol from "./EntityProtocol.js"
 import { InvalidUpdate } from "./GraphError.js"
+import type { GraphEvent } from "./GraphEvent.js"
 import * as Busy from "./internal/busy.js"
 import * as EventLog from "./internal/eventLog.js"
 import type * as Watch from "./internal/watch.js"
@@ -47,7 +49,7 @@ export interface Setting {
   readonly eventBuffer: number
 }
 
-type Item = { readonly runId: string; readonly event: unknown } | { readonly runId: string; readonly ended: true }
+type Item = { readonly runId: string; readonly event: GraphEvent } | { readonly runId: string; readonly ended: true }
 
 type Client = Effect.Effect.Success<Protocol.ThreadEntity["client"]>
 
@@ -61,6 +63,8 @@ export class Host implements Watch.Resident {
   /** Of the process, when this thread was last known to be its own. */
   private standstills: number
   private running = 0
+  /** Set by the first reader: before it nobody can come back for an event. */
+  private watched = false
   private leaving = false
 
   constructor(
@@ -172,18 +176,12 @@ export class Host implements Watch.Resident {
   /** Runs a call to its end. */
   run(runId: string, at: string | null, call: Call, options: object, multitask: Busy.Multitask | undefined) {
     const { defaults, topology } = this.setting
-    let began = false
-    const sink = this.sink(runId, () => {
-      began = true
-    })
-    const isOurs = Effect.suspend(() =>
-      began ? Effect.map(this.thread(null).state, ({ metadata }) => metadata.run_id === runId) : Effect.succeed(true)
-    )
+    const sink = this.sink(runId)
     const body = (fence: number) => {
       const merged = { ...Runs.merge(defaults, options), runId, fence, control: this.control, multitask }
       return Effect.flatMap(Thread.start(topology, merged, this.id, at ?? undefined, call, sink), this.outcome)
     }
-    return this.answering(this.durable(body, isOurs)).pipe(
+    return this.answering(this.durable(body, this.isOpen(runId))).pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {
           if (this.isHeld() || !Exit.isInterrupted(exit)) this.log.push({ runId, ended: true })
@@ -209,23 +207,42 @@ export class Host implements Watch.Resident {
     })
   }
 
-  /** Every event of a run goes to the log, encoded; one that can't be encoded is left out. */
-  private sink(runId: string, onFirst: () => void): Sink {
+  /** Whether a run has not begun, or is the thread's last one: then it can go on. */
+  private isOpen(runId: string): Effect.Effect<boolean, unknown, any> {
+    return Effect.flatMap(this.thread(null).state, ({ metadata }) =>
+      metadata.run_id === runId
+        ? Effect.succeed(true)
+        : Effect.map(Stream.runHead(this.thread(null).history({ filter: { run_id: runId }, limit: 1 })), Option.isNone)
+    )
+  }
+
+  /** Every event of a run goes to the log, once somebody has asked for events. */
+  private sink(runId: string): Sink {
+    const isWatched = () => this.watched
+    const offer: Sink["offer"] = (events) =>
+      Effect.sync(() => {
+        for (const event of events) this.log.push({ runId, event })
+      })
     return {
-      values: true,
-      updates: true,
-      custom: true,
-      tasks: true,
-      checkpoints: true,
-      subgraphs: true,
-      offer: (events) =>
-        Effect.sync(() => {
-          onFirst()
-          for (const event of events) {
-            const encoded = Wire.encodeEvent(this.setting.topology, event)
-            if (Either.isRight(encoded)) this.log.push({ runId, event: encoded.right })
-          }
-        })
+      get values() {
+        return isWatched()
+      },
+      get updates() {
+        return isWatched()
+      },
+      get custom() {
+        return isWatched()
+      },
+      get tasks() {
+        return isWatched()
+      },
+      get checkpoints() {
+        return isWatched()
+      },
+      get subgraphs() {
+        return isWatched()
+      },
+      offer
     }
   }
 
@@ -303,21 +320,27 @@ export class Host implements Watch.Resident {
 
   /** Events after one that the reader has seen; the state first where events are missing. */
   events(after: string | null): Stream.Stream<Protocol.Notice, any> {
+    this.watched = true
     const known = this.log.after(after ?? undefined)
-    if (known !== undefined) {
-      const start: Protocol.Notice = { _tag: "Subscribed", id: after ?? this.log.last() }
-      return Stream.concat(Stream.succeed(start), Stream.mapEffect(known, this.notice))
-    }
-    const start = this.notice({ id: this.log.last(), value: undefined })
-    const rest = this.log.after(undefined)!
-    return Stream.concat(Stream.fromEffect(start), Stream.mapEffect(rest, this.notice))
+    const first: EventLog.Entry<Item> = { id: this.log.last(), value: undefined }
+    const start =
+      known === undefined
+        ? Stream.mapEffect(Stream.succeed(first), this.notice)
+        : Stream.succeed(Option.some<Protocol.Notice>({ _tag: "Subscribed", id: after ?? first.id }))
+    const rest = known ?? this.log.after(undefined)!
+    return Stream.filterMap(Stream.concat(start, Stream.mapEffect(rest, this.notice)), (notice) => notice)
   }
 
-  private readonly notice = ({ id, value }: EventLog.Entry<Item>): Effect.Effect<Protocol.Notice, any> => {
-    if (value === undefined) return Effect.map(this.state(null), (snapshot) => ({ _tag: "State", id, snapshot }))
-    return Effect.succeed(
-      "ended" in value ? { _tag: "Ended", id, runId: value.runId } : { _tag: "Event", id, ...value }
-    )
+  /** An event that can't be encoded is left out. */
+  private readonly notice = ({
+    id,
+    value
+  }: EventLog.Entry<Item>): Effect.Effect<Option.Option<Protocol.Notice>, any> => {
+    if (value === undefined)
+      return Effect.map(this.state(null), (snapshot) => Option.some({ _tag: "State", id, snapshot }))
+    if ("ended" in value) return Effect.succeedSome({ _tag: "Ended", id, runId: value.runId })
+    const encoded = Either.getRight(Wire.encodeEvent(this.setting.topology, value.event))
+    return Effect.succeed(Option.map(encoded, (event) => ({ _tag: "Event", id, runId: value.runId, event })))
   }
 }
 

@@ -82,7 +82,7 @@ export interface Hosted<
  * Makes the threads of a graph entities of a cluster.
  *
  * @example
- * import { SingleRunner } from "@effect/cluster"
+ * ```ts
  * import { Effect, Layer, Schema } from "effect"
  * import { Channel, Graph } from "effect-pregel"
  * import * as GraphEntity from "effect-pregel/GraphEntity"
@@ -95,6 +95,7 @@ export interface Hosted<
  * const hosted = GraphEntity.make(counter)
  * const one = hosted.thread("thread-1").invoke({ count: 0 })
  * const runner = hosted.layer.pipe(Layer.provideMerge(GraphEntity.layerSingle()))
+ * ```
  */
 export const make = <State, Update, N extends Nodes, Ev, E, R, Full, FullUpdate, E1 extends E = never>(
   graph: CompiledGraph<State, Update, N, Ev, E, R, Full, FullUpdate>,
@@ -155,7 +156,8 @@ export const tuning = (options: Tuning = {}): Partial<ShardingConfig["Type"]> =>
   return {
     shardLockDisableAdvisory: true,
     shardLockExpiration: Duration.millis(takeover),
-    shardLockRefreshInterval: part(5, 10_000),
+    // Also the time limit of every query about locks: one that takes longer makes the runner give up all its threads.
+    shardLockRefreshInterval: Duration.millis(takeover / 3),
     refreshAssignmentsInterval: part(10, 3_000),
     entityMessagePollInterval: part(10, 10_000),
     runnerHealthCheckInterval: part(5, 60_000),

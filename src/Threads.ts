@@ -85,6 +85,7 @@ const over = (context: Context.Context<any>) => {
  * The graph's threads, run in this process.
  *
  * @example
+ * ```ts
  * import { Context, Effect, Schema } from "effect"
  * import { Channel, Checkpointer, Graph, Threads } from "effect-pregel"
  *
@@ -97,6 +98,7 @@ const over = (context: Context.Context<any>) => {
  *
  * const program = Effect.flatMap(Counters, (counters) => counters.thread("visits").invoke({ count: 1 }))
  * const local = program.pipe(Effect.provide(Threads.layer(Counters, counter)), Effect.provide(Checkpointer.layerMemory))
+ * ```
  */
 export const layer = <I, G extends Any>(
   tag: Context.Tag<I, Of<G>>,
