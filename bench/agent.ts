@@ -135,5 +135,5 @@ const workload = (kind: Kind, title: string, quick: ReadonlyArray<number>): Work
 export const agents: ReadonlyArray<Workload> = [
   workload("none", "n round trips between a model and a tool", []),
   workload("memory", "n round trips, saved in memory", []),
-  workload("sqlite", "n round trips, saved in SQLite", [30])
+  workload("sqlite", "n round trips, saved in SQLite", [10])
 ]

@@ -66,7 +66,7 @@ const workload = (kind: Kind, title: string, quick: ReadonlyArray<number>): Work
 })
 
 export const chains: ReadonlyArray<Workload> = [
-  workload("none", "n nodes in a row", [300]),
+  workload("none", "n nodes in a row", []),
   workload("memory", "n nodes in a row, saved in memory", []),
-  workload("sqlite", "n nodes in a row, saved in SQLite", [300])
+  workload("sqlite", "n nodes in a row, saved in SQLite", [100])
 ]

@@ -62,7 +62,7 @@ export const coldStarts: ReadonlyArray<Workload> = [
     unit: "node",
     units: (n) => n,
     sizes: [300, 1000, 3000],
-    quick: [1000],
+    quick: [300],
     engines: { [OURS]: ourCompile, [THEIRS]: theirCompile }
   }
 ]

@@ -92,7 +92,7 @@ const workload = (
 })
 
 export const fanouts: ReadonlyArray<Workload> = [
-  workload("fanout", "n Sends in one superstep", "none", false, [10, 100, 1000, 10_000], [100, 1000]),
+  workload("fanout", "n Sends in one superstep", "none", false, [10, 100, 1000, 10_000], [300]),
   workload("fanout/waiting", "n Sends whose workers wait for a promise", "none", true, [100, 1000], []),
   workload("fanout+sqlite", "n Sends, results saved in SQLite", "sqlite", false, [100, 1000], [])
 ]

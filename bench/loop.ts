@@ -123,9 +123,9 @@ const workload = (
 })
 
 export const loops: ReadonlyArray<Workload> = [
-  workload("loop", "one node, nothing saved", "none", [1000]),
-  workload("loop+memory", "each step saved in memory", "memory", [1000]),
-  workload("loop+sqlite", "each step saved before the next", "sqlite", [500]),
+  workload("loop", "one node, nothing saved", "none", [300]),
+  workload("loop+memory", "each step saved in memory", "memory", [300]),
+  workload("loop+sqlite", "each step saved before the next", "sqlite", [200]),
   workload("loop+sqlite/full", "each step flushed to the disk", "sqlite", [], "sync", "full"),
   workload("loop+sqlite/async", "each step saved in the background", "sqlite", [], "async"),
   workload("loop+sqlite/exit", "the end of the run saved", "sqlite", [], "exit")

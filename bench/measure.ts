@@ -38,6 +38,8 @@ export interface Row {
 
 export interface Effort {
   readonly repetitions: number
+  /** Engines start and warm up at the same time. */
+  readonly together: boolean
   readonly warmUpMs: number
   readonly warmUpRuns: number
   /** An engine whose run takes longer gets fewer repetitions. */
@@ -140,6 +142,11 @@ const rowOf = (workload: Workload, n: number, engine: Engine, engines: ReadonlyA
 const ORDER = [OURS, THEIRS, RAW]
 const rank = (name: string) => (ORDER.indexOf(name) + ORDER.length + 1) % (ORDER.length + 1)
 
+/** Waits for all, so that none is left behind, then fails as the first one did. */
+const all = async (starts: ReadonlyArray<Promise<void>>): Promise<void> => {
+  for (const result of await Promise.allSettled(starts)) if (result.status === "rejected") throw result.reason
+}
+
 /** Measures the workload at size `n` with those of its engines that `wanted` lets through. */
 export const measure = async (
   workload: Workload,
@@ -147,16 +154,23 @@ export const measure = async (
   effort: Effort,
   wanted: (engine: string) => boolean
 ): Promise<ReadonlyArray<Row>> => {
-  const names = Object.keys(workload.engines)
-    .filter((engine) => wanted(engine) && n <= (workload.limits?.[engine] ?? n))
-    .sort((a, b) => rank(a) - rank(b))
+  const names = Object.keys(workload.engines).filter(
+    (engine) => wanted(engine) && n <= (workload.limits?.[engine] ?? n)
+  )
   const directory = mkdtempSync(join(tmpdir(), "bench-"))
   const engines: Array<Engine> = []
   try {
-    for (const engine of names) {
-      const { warmUpMs, warmUpRuns } = effort
-      engines.push(await Engine.start({ workload: workload.name, engine, n, directory, warmUpMs, warmUpRuns }, effort))
+    const { warmUpMs, warmUpRuns } = effort
+    const start = async (engine: string) => {
+      const started = await Engine.start(
+        { workload: workload.name, engine, n, directory, warmUpMs, warmUpRuns },
+        effort
+      )
+      engines.push(started)
     }
+    if (effort.together) await all(names.map(start))
+    else for (const name of names) await start(name)
+    engines.sort((a, b) => rank(a.name) - rank(b.name))
     for (let round = 0; round < effort.repetitions; round++) {
       for (const engine of engines) if (round < engine.wanted) await engine.repeat(effort)
     }

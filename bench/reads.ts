@@ -101,7 +101,7 @@ const workload = (kind: Kind, what: What, title: string, quick: ReadonlyArray<nu
 
 export const reads: ReadonlyArray<Workload> = [
   workload("memory", "state", "the state of a thread with n checkpoints in memory", []),
-  workload("sqlite", "state", "the state of a thread with n checkpoints in SQLite", [1000]),
+  workload("sqlite", "state", "the state of a thread with n checkpoints in SQLite", []),
   workload("memory", "history", "all of n checkpoints in memory", []),
-  workload("sqlite", "history", "all of n checkpoints in SQLite", [1000])
+  workload("sqlite", "history", "all of n checkpoints in SQLite", [300])
 ]

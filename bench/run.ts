@@ -5,7 +5,7 @@ import { page } from "./html.js"
 import { type Effort, measure, type Row } from "./measure.js"
 import { HELP, type Options, parse } from "./options.js"
 import { printRows } from "./report.js"
-import type { Workload } from "./workload.js"
+import { OURS, RAW, THEIRS, type Workload } from "./workload.js"
 import { workloads } from "./workloads.js"
 
 const chosen = (options: Options): ReadonlyArray<Workload> => {
@@ -21,11 +21,14 @@ const chosen = (options: Options): ReadonlyArray<Workload> => {
 }
 
 const effortOf = (options: Options): Effort => ({
-  repetitions: options.repetitions ?? 7,
-  warmUpMs: options.quick ? 300 : 2500,
+  repetitions: options.repetitions ?? (options.quick ? 5 : 7),
+  together: options.quick,
+  warmUpMs: options.quick ? 1000 : 2500,
   warmUpRuns: options.quick ? 2 : 3,
-  slowMs: options.quick ? 1000 : 4000
+  slowMs: options.quick ? 2000 : 4000
 })
+
+const isCompared = (engine: string) => engine === OURS || engine === THEIRS || engine === RAW
 
 const main = async (): Promise<void> => {
   const options = parse(process.argv.slice(2))
@@ -35,7 +38,8 @@ const main = async (): Promise<void> => {
     const sizes = options.sizes.length > 0 ? options.sizes : options.quick ? workload.quick : workload.sizes
     const own: Array<Row> = []
     for (const n of sizes) {
-      const wanted = (engine: string) => options.engines.length === 0 || options.engines.includes(engine)
+      const wanted = (engine: string) =>
+        options.engines.length === 0 ? !options.quick || isCompared(engine) : options.engines.includes(engine)
       const measured = await measure(workload, n, effortOf(options), wanted)
       if (options.json) for (const row of measured) console.log(JSON.stringify(row))
       own.push(...measured)

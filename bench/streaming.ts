@@ -59,7 +59,7 @@ export const streaming: ReadonlyArray<Workload> = [
     unit: "superstep",
     units: (n) => n,
     sizes: [100, 1000, 4000],
-    quick: [1000],
+    quick: [300],
     engines: { [OURS]: ours, [THEIRS]: theirs, [RAW]: invoked }
   }
 ]

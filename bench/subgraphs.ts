@@ -113,7 +113,7 @@ const workload = (kind: Kind, title: string, quick: ReadonlyArray<number>): Work
 })
 
 export const subgraphs: ReadonlyArray<Workload> = [
-  workload("none", "n Sends to a subgraph of 3 nodes", [100]),
+  workload("none", "n Sends to a subgraph of 3 nodes", [30]),
   workload("memory", "n Sends to a subgraph of 3 nodes, saved in memory", []),
   workload("sqlite", "n Sends to a subgraph of 3 nodes, saved in SQLite", [])
 ]

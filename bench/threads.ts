@@ -91,7 +91,7 @@ const workload = (
 })
 
 export const threads: ReadonlyArray<Workload> = [
-  workload("threads", "n threads at once", "none", [100, 1000], [100]),
+  workload("threads", "n threads at once", "none", [100, 1000], [50]),
   workload("threads+sqlite", "n threads at once, saved in SQLite", "sqlite", [100, 1000], []),
   workload(
     "threads+sqlite/full",

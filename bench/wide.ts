@@ -80,7 +80,7 @@ const workload = (kind: Kind, title: string): Workload => ({
   unit: "superstep",
   units: () => STEPS,
   sizes: [1, 1000, 10_000],
-  quick: kind === "none" ? [1000] : [],
+  quick: [],
   limits: { [THEIRS]: 1000 },
   engines: { [OURS]: ours(kind), [THEIRS]: theirs(kind), [RAW]: raw(kind) }
 })

@@ -2,6 +2,7 @@
 import { agents } from "./agent.js"
 import { chains } from "./chain.js"
 import { wideStates } from "./channels.js"
+import { clusters } from "./cluster.js"
 import { coldStarts } from "./cold.js"
 import { fanouts } from "./fanout.js"
 import { histories } from "./history.js"
@@ -27,5 +28,6 @@ export const workloads: ReadonlyArray<Workload> = [
   ...reads,
   ...streaming,
   ...threads,
+  ...clusters,
   ...coldStarts
 ]
