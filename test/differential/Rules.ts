@@ -163,12 +163,30 @@ const snapshotLosesOneStepValues: Rule = {
     })
 }
 
+/** An update as a node that waits counts as its run here; there its joins stay met, and it runs once more. */
+const updateConsumesNothing: Rule = {
+  id: "update-consumes-nothing",
+  cites: "defect of the reference: a node behind a join runs although an update stood for its run (trap 22)",
+  explain: (found, { ours, spec, theirs }) => {
+    const update = spec.actions.find((action) => action._tag === "Update")
+    const entry = ours.history.findIndex(({ source }) => source === "update")
+    const [a, b] = [ours.history[entry], theirs.history[entry]]
+    if (update?._tag !== "Update" || a === undefined || b === undefined || b.source !== "update") return found
+    const waiting = minus(b.next, a.next)
+    if (waiting === undefined || waiting.length === 0 || !waiting.every((name) => name === update.as)) return found
+    const call = ours.calls.findIndex(({ what }) => what === "after update")
+    const rest = found.filter(({ where }) => where !== `history[${entry}].next`)
+    return upTo(rest, call, entry + 1)
+  }
+}
+
 /** Rules that look at the traces alone. */
 export const RULES: ReadonlyArray<Rule> = [
   answeredTaskCountsAsDone,
   snapshotLosesOneStepValues,
   unsatisfiedJoin,
   stopAfterTheEnd,
+  updateConsumesNothing,
   recursionLimit,
   conflictPoisons
 ]
