@@ -23,7 +23,10 @@ const makeGraph = async () => {
 type Caller = (id: string) => Promise<{ readonly count: number }>
 
 /** Threads in this process, or hosted by a cluster that is only this process. */
-const callers = async (isHosted: boolean, file: string): Promise<{ readonly call: Caller; readonly end: () => Promise<void> }> => {
+const callers = async (
+  isHosted: boolean,
+  file: string
+): Promise<{ readonly call: Caller; readonly end: () => Promise<void> }> => {
   const Layer = await import("effect/Layer")
   const ManagedRuntime = await import("effect/ManagedRuntime")
   const graph = await makeGraph()
@@ -85,7 +88,7 @@ export const clusters: ReadonlyArray<Workload> = [
     title: `n calls of a hosted thread in a row, ${STEPS} supersteps each (raw: of a local thread)`,
     unit: "call",
     units: (n) => n,
-    sizes: [100],
+    sizes: [50],
     quick: [],
     engines: { [OURS]: open(true, inARow), [RAW]: open(false, inARow) }
   },
@@ -94,7 +97,7 @@ export const clusters: ReadonlyArray<Workload> = [
     title: `n calls of each of ${THREADS} hosted threads at once, ${STEPS} supersteps each (raw: of local threads)`,
     unit: "call",
     units: (n) => n * THREADS,
-    sizes: [5],
+    sizes: [2],
     quick: [],
     engines: { [OURS]: open(true, atOnce), [RAW]: open(false, atOnce) }
   }
