@@ -42,6 +42,7 @@ export interface Effort {
   readonly together: boolean
   readonly warmUpMs: number
   readonly warmUpRuns: number
+  readonly againMs: number
   /** An engine whose run takes longer gets fewer repetitions. */
   readonly slowMs: number
 }
@@ -160,10 +161,10 @@ export const measure = async (
   const directory = mkdtempSync(join(tmpdir(), "bench-"))
   const engines: Array<Engine> = []
   try {
-    const { warmUpMs, warmUpRuns } = effort
+    const { againMs, warmUpMs, warmUpRuns } = effort
     const start = async (engine: string) => {
       const started = await Engine.start(
-        { workload: workload.name, engine, n, directory, warmUpMs, warmUpRuns },
+        { workload: workload.name, engine, n, directory, warmUpMs, warmUpRuns, againMs },
         effort
       )
       engines.push(started)

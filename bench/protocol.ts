@@ -23,4 +23,6 @@ export interface Task {
   /** CPU time to warm up for, in milliseconds. */
   readonly warmUpMs: number
   readonly warmUpRuns: number
+  /** CPU time to warm up for at each turn. */
+  readonly againMs: number
 }

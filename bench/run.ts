@@ -25,6 +25,7 @@ const effortOf = (options: Options): Effort => ({
   together: options.quick,
   warmUpMs: options.quick ? 1000 : 2500,
   warmUpRuns: options.quick ? 2 : 3,
+  againMs: options.quick ? 100 : 250,
   slowMs: options.quick ? 2000 : 4000
 })
 
