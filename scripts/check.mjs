@@ -6,7 +6,7 @@ import { root } from "./sources.mjs"
 const checks = {
   types: ["tsc", "-b"], // src, tests with the type tests, examples, benchmarks
   lint: ["biome", "check", "--error-on-warnings"],
-  effect: ["effect-language-service", "diagnostics", "--project", "tsconfig.json", "--severity", "error,warning"],
+  effect: ["effect-language-service", "diagnostics", "--project", "tsconfig.src.json", "--severity", "error,warning"],
   floors: ["node", "scripts/floors.mjs"],
   docs: ["node", "scripts/doc-examples.mjs"],
   speed: ["node", "scripts/type-speed.mjs"],
