@@ -12,6 +12,8 @@ export interface Case {
   readonly spec: Spec
   readonly ours: Trace
   readonly theirs: Trace
+  /** The peculiarities that `ours` was run with. */
+  readonly quirks?: Quirks | undefined
 }
 
 export interface Rule {
@@ -107,7 +109,7 @@ const unsatisfiedJoin: Rule = {
   id: "unsatisfied-join",
   cites: "design.md 4.14: a run must not end while a join that is not optional is half full",
   explain: (found, it) => {
-    const i = parted(found, it, ["join"], ["completed", "failed", "paused", "stopped"])
+    const i = parted(found, it, ["join"], ["completed", "failed", "paused", "stopped", "conflict", "recursion"])
     if (i === undefined) return found
     // Of the graph itself: there the run has ended with the same history. Of a subgraph: there its parent has gone on.
     return upTo(found, i, it.ours.history.length)
@@ -145,7 +147,10 @@ const stopAfterTheEnd: Rule = {
   cites: "a breakpoint after the last superstep has nothing to stop; the reference stops and needs one more call",
   explain: (found, it) => {
     const i = parted(found, it, ["completed", "join"], ["stopped"])
-    return i === undefined || it.theirs.calls[i]!.next.length > 0 ? found : upTo(found, i, it.theirs.history.length)
+    if (i === undefined) return found
+    // A join that was not consumed is found again once the thread is loaded: then there is something left after all.
+    if (it.theirs.calls[i]!.next.length > 0) return it.quirks?.firstTriggerOnly === true ? upTo(found, i, 0) : found
+    return upTo(found, i, it.theirs.history.length)
   }
 }
 
@@ -239,7 +244,7 @@ export const judge = async (it: Case): Promise<Verdict> => {
   const plain = applyRules(it)
   if (plain.unexplained.length === 0) return plain
   for (const { id, quirks } of QUIRKS) {
-    const verdict = applyRules({ ...it, ours: await runModel(it.spec, quirks) })
+    const verdict = applyRules({ ...it, quirks, ours: await runModel(it.spec, quirks) })
     if (verdict.unexplained.length === 0) return { unexplained: [], rules: [id, ...verdict.rules] }
   }
   return plain

@@ -118,7 +118,8 @@ class Driver {
     let last = result
     for (let i = 0; i < MAX_CALLS && last.status !== "completed" && !isEnd(last.status); i++) {
       const sorted = last.interrupts.slice().sort((a, b) => (a.value < b.value ? -1 : a.value > b.value ? 1 : 0))
-      const chosen = this.spec.answers === "all" ? sorted : sorted.slice(0, 1)
+      // Equal questions are answered together: which of them is first is nobody's business.
+      const chosen = this.spec.answers === "all" ? sorted : sorted.filter(({ value }) => value === sorted[0]!.value)
       const answers = Object.fromEntries(chosen.map(({ id, value }) => [id, answerTo(value)]))
       last = await this.record("resume", () => this.engine.resume(chosen.length === 0 ? undefined : answers))
     }
