@@ -13,8 +13,8 @@ import { isWhole, type Loss, lineOf, linesOf, proof } from "./proof.js"
 const threads = 200
 const items = 8
 /** Seconds that a runner may be silent before its threads go to others. */
-const expiry = Number(process.env.EXPIRY ?? 5)
-const kills = 3
+const expiry = Number(process.env.EXPIRY ?? 8)
+const kills = 2
 
 type Results = Map<string, ReadonlyArray<{ readonly what: string; readonly receipt: number }>>
 
@@ -26,26 +26,28 @@ const clock = (started: number) => {
 const row = (cells: ReadonlyArray<string>) => cells.map((cell, i) => cell.padStart([5, 6, 8, 7, 7][i]!)).join("  ")
 
 /** A line of the table each second, and who runs what: a runner is shown with the side effects of the last second. */
-const table = (fleet: Fleet, results: Results, started: number) =>
+const table = (fleet: Fleet, results: Results, started: number, busyNow: Effect.Latch) =>
   Effect.gen(function* () {
     const lines = yield* linesOf
     const runnersOf = new Map<string, Set<string>>()
     const since = Date.now() - 1000
     const busy = new Map<string, number>()
-    for (const { began, runner, thread } of lines) {
+    for (const { ended, runner, thread } of lines) {
       runnersOf.set(thread, (runnersOf.get(thread) ?? new Set()).add(runner))
-      if (began > since) busy.set(runner, (busy.get(runner) ?? 0) + 1)
+      if (ended > since) busy.set(runner, (busy.get(runner) ?? 0) + 1)
     }
     const moved = Array.from(runnersOf.values()).filter(({ size }) => size > 1).length
     const alive = fleet.alive.map(({ name, process: { pid } }) => `${pid}:${String(busy.get(name) ?? 0).padEnd(4)}`)
     const running = runnersOf.size - results.size
+    if (running > threads / 4) yield* busyNow.open
     const cells = [clock(started), `${results.size}`, `${running}`, `${moved}`, `${alive.length}`]
     yield* Console.log(`${row(cells)}   ${alive.join(" ")}`)
   }).pipe(Effect.delay("1 second"), Effect.forever)
 
 /** Kills a runner now and then, by its process id, and starts another one. */
-const trouble = (fleet: Fleet, losses: Array<Loss>, started: number) =>
+const trouble = (fleet: Fleet, losses: Array<Loss>, started: number, busyNow: Effect.Latch) =>
   Effect.gen(function* () {
+    yield* busyNow.await
     for (let round = 0; round < kills; round++) {
       yield* Effect.sleep(`${round === 0 ? 2 : expiry} seconds`)
       const runner = yield* Random.choice(fleet.alive)
@@ -59,7 +61,7 @@ const trouble = (fleet: Fleet, losses: Array<Loss>, started: number) =>
 
 const main = Effect.gen(function* () {
   yield* Console.log("Starting PostgreSQL and three runners ...")
-  const settings: Settings = { database: yield* postgres, expiry, work: 500 }
+  const settings: Settings = { database: yield* postgres, expiry, work: 1000 }
   yield* Effect.provide(createLedger, databaseLive(settings))
   const fleet = yield* fleetOf(settings, 3)
   const pids = fleet.alive.map(({ process: { pid } }) => pid).join(", ")
@@ -68,14 +70,16 @@ const main = Effect.gen(function* () {
   const results: Results = new Map()
   const losses: Array<Loss> = []
   const started = Date.now()
+  // The trouble begins when there is work to disturb.
+  const busyNow = Effect.unsafeMakeLatch()
   const found = yield* Effect.gen(function* () {
     const { thread } = yield* Orders
     const call = (id: string) =>
       Effect.tap(Effect.exit(thread(id).invoke({ items }, { runId: `run-${id}` })), (exit) =>
         Exit.isSuccess(exit) ? Effect.sync(() => results.set(id, exit.value.log)) : Console.error(`${id}: ${exit}`)
       )
-    const shown = yield* Effect.forkScoped(table(fleet, results, started))
-    const troubled = yield* Effect.forkScoped(trouble(fleet, losses, started))
+    const shown = yield* Effect.forkScoped(table(fleet, results, started, busyNow))
+    const troubled = yield* Effect.forkScoped(trouble(fleet, losses, started, busyNow))
     const ids = Array.from({ length: threads }, (_, i) => `order-${i + 1}`)
     yield* Effect.forEach(ids, call, { concurrency: "unbounded", discard: true })
     yield* Fiber.interruptAll([shown, troubled])

@@ -22,8 +22,11 @@ const address = ({ database, expiry }: Settings) =>
 export const databaseLive = (settings: Settings, maxConnections = 12) =>
   PgClient.layer({ url: address(settings), maxConnections })
 
-const tuning = ({ expiry }: Settings) =>
-  GraphEntity.tuning({ takeover: Duration.seconds(expiry), superstep: "5 seconds" })
+/** The same number of shards everywhere, for ever; a few for each runner there may be one day. */
+const tuning = ({ expiry }: Settings) => ({
+  ...GraphEntity.tuning({ takeover: Duration.seconds(expiry), superstep: "5 seconds" }),
+  shardsPerGroup: 60
+})
 
 /** A process that hosts threads. */
 export const runnerLive = (settings: Settings, port: number) => {

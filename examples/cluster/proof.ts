@@ -122,11 +122,12 @@ export const lineOf = (found: Proof, losses: ReadonlyArray<Loss>, expiry: number
   const count = (how: Loss["how"]) => losses.filter((loss) => loss.how === how).length
   const { again, finished, lost, moved, repeated, steps, takeovers, threads, twice } = found
   const longest = takeovers.at(-1)
+  const busy = isOverloaded() ? ` (load average ${loadavg()[0]!.toFixed(0)} on ${availableParallelism()} cores)` : ""
   const middle = takeovers[Math.floor(takeovers.length / 2)]
   const took =
     longest === undefined
       ? "no takeover"
-      : `takeover median ${seconds(middle!)}, longest ${seconds(longest)}, bound ${expiry + 1} s ${verdict(found, expiry)}`
+      : `takeover median ${seconds(middle!)}, longest ${seconds(longest)}, bound ${expiry + 1} s ${verdict(found, expiry)}${busy}`
   return (
     `${finished} of ${threads} threads finished, ${steps} supersteps, ${twice} applied twice, ${lost} lost, ` +
     `${repeated} side effects repeated after their result was saved (${again} before it was); ` +
@@ -144,5 +145,7 @@ export const verdict = ({ takeovers }: Proof, expiry: number): "held" | "exceede
   const longest = takeovers.at(-1)
   if (longest === undefined) return "not judged"
   if (longest <= (expiry + 1) * 1000) return "held"
-  return loadavg()[0]! > 1.5 * availableParallelism() ? "not judged" : "exceeded"
+  return isOverloaded() ? "not judged" : "exceeded"
 }
+
+const isOverloaded = () => loadavg()[0]! > 1.5 * availableParallelism()
