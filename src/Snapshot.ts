@@ -116,12 +116,9 @@ export const make = Effect.fnUntraced(function* (
   }
   const finished = tasks.filter((task) => task.status === "restored")
   const waiting = applyFinished ? tasks.filter((task) => task.status !== "restored") : tasks
-  if (applyFinished && finished.length > 0) {
-    run.algo.applyWrites(run.topology, run.channels, run.seen, finished)
-  }
   const { checkpoint } = loaded
   return {
-    values: run.channels.copy(run.topology.state),
+    values: valuesOf(run, applyFinished ? finished : []),
     next: waiting.map((task) => task.node.name),
     tasks: snapshots,
     interrupts: tasks.flatMap((task) =>
@@ -131,6 +128,14 @@ export const make = Effect.fnUntraced(function* (
     metadata: checkpoint.metadata
   } satisfies StateSnapshot<unknown>
 })
+
+/** The state with what tasks wrote; without it where their writes conflict, which the superstep's end will tell. */
+const valuesOf = (run: Run, tasks: ReadonlyArray<TaskState>): Record<string, unknown> => {
+  const { algo, channels, seen, topology } = run
+  const before = channels.copy(topology.state)
+  if (tasks.length === 0) return before
+  return Either.isRight(algo.applyWrites(topology, channels, seen, tasks)) ? channels.copy(topology.state) : before
+}
 
 /** Reads what was saved for a task; control rows do not count as results. */
 const snapshotOf = Effect.fnUntraced(function* (
