@@ -387,6 +387,31 @@ class RemoteThread {
 
   readonly at = (checkpoint: string) => remoteThread(this.topology, this.entity, this.id, checkpoint)
 
+  /** What only the storage is needed for is not sent to the runner. */
+  private unsupported(operation: string): Effect.Effect<never, CheckpointerError> {
+    const detail = "a hosted thread does not carry this; use graph.thread(id) over the storage that the runners share"
+    return Effect.suspend(() => new CheckpointerError({ operation, thread: this.id, reason: "Unsupported", detail }))
+  }
+
+  readonly updateAll = () => this.unsupported("updateAll")
+
+  readonly copy = this.unsupported("copy")
+
+  readonly copyTo = () => this.unsupported("copyTo")
+
+  readonly branches = this.unsupported("branches")
+
+  readonly subgraphs = this.unsupported("subgraphs")
+
+  readonly subgraph = (): unknown => ({
+    state: this.unsupported("subgraph"),
+    history: () => Stream.fromEffect(this.unsupported("subgraph")),
+    update: () => this.unsupported("subgraph"),
+    at: () => this.subgraph(),
+    resumeThread: () => this.unsupported("subgraph"),
+    subgraphs: this.unsupported("subgraph")
+  })
+
   readonly cancel = Effect.suspend(() => asking(this.call("cancel", (client) => client.cancel())))
 
   readonly delete = Effect.suspend(() => asking(this.call("delete", (client) => client.delete())))

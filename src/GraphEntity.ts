@@ -62,7 +62,11 @@ export interface Hosted<
   readonly entity: Entity.Any
   /** The hosting side: registers the graph's threads with this runner. */
   readonly layer: Layer.Layer<never, never, R | Checkpointer | Sharding>
-  /** A handle like `graph.thread(id)`, whose runs happen on the runner that hosts the thread. */
+  /**
+   * A handle like `graph.thread(id)`, whose runs happen on the runner that hosts the thread. What needs only the storage
+   * (`updateAll`, `copy`, `copyTo`, `branches`, subgraphs) fails with the reason `Unsupported`: use `graph.thread(id)`
+   * over the shared storage for it.
+   */
   readonly thread: (id: string) => Thread<State, Update, N, Ev, E, Sharding, Full, FullUpdate, Sharding>
   /** The graph's threads as a service, hosted by the cluster: takes the place of `Threads.layer`. */
   readonly threads: <I>(

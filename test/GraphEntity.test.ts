@@ -67,6 +67,22 @@ describe("threads in a cluster", () => {
       })
     )
 
+    it.effect("what only needs the storage is refused with where to find it", () =>
+      Effect.gen(function* () {
+        const thread = hosted.thread("t1")
+        for (const refused of [
+          thread.copy,
+          thread.branches,
+          thread.copyTo("u"),
+          thread.updateAll([]),
+          thread.subgraphs
+        ]) {
+          const error = yield* Effect.flip(refused as Effect.Effect<unknown, { readonly _tag: string }>)
+          assert.deepInclude(error, { _tag: "CheckpointerError", reason: "Unsupported" })
+        }
+      })
+    )
+
     it.effect("the same run id is one run", () =>
       Effect.gen(function* () {
         const thread = hosted.thread("t5")
