@@ -84,9 +84,11 @@ export const fleetOf = (settings: Settings, size: number) =>
     }),
     (fleet) => fleet.endAll
   ).pipe(
+    // The first one creates the cluster's tables; two at once would get in each other's way.
+    Effect.tap((fleet) => fleet.start),
     Effect.tap((fleet) =>
       Effect.all(
-        Array.from({ length: size }, () => fleet.start),
+        Array.from({ length: size - 1 }, () => fleet.start),
         { concurrency: "unbounded" }
       )
     )

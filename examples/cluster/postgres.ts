@@ -3,7 +3,7 @@ import { rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Console, Effect } from "effect"
 
 export const freePort = Effect.async<number>((resume) => {
   const server = createServer()
@@ -54,8 +54,11 @@ const start = Effect.gen(function* () {
       await server.initialise()
       await server.start()
     },
-    catch: (cause) => new Error(`PostgreSQL did not start:\n${said.slice(-20).join("\n")}`, { cause })
-  })
+    catch: (cause) => cause
+  }).pipe(
+    Effect.tapError(() => Console.error(`PostgreSQL did not start:\n${said.slice(-20).join("\n")}`)),
+    Effect.orDie
+  )
   const stop = Effect.promise(async () => {
     await server.stop()
     removed()
@@ -69,7 +72,7 @@ export const postgres = Effect.suspend(() => {
   return url
     ? Effect.succeed(url)
     : Effect.map(
-        Effect.acquireRelease(Effect.orDie(start), ({ stop }) => stop),
+        Effect.acquireRelease(start, ({ stop }) => stop),
         ({ url }) => url
       )
 })
