@@ -216,14 +216,18 @@ const wasDelivered = (run: Run): boolean => {
 const accept = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Accepted>) {
   if (answers.length === 0) return
   const rows: Array<PendingWrite> = []
-  for (const [i, { id, path, task, value }] of answers.entries()) {
-    const before = run.saved.get(task)?.rows.filter((row) => row.channel === RESUME).length ?? 0
+  for (const { id, path, task, value } of answers) {
+    const index = nextAnswer([...(run.saved.get(task)?.rows ?? []), ...rows.filter((row) => row.task === task)])
     const text = yield* answerText(id, { id, value, run: run.tree.runId })
-    rows.push({ task, path, channel: RESUME, index: before + i, value: text })
+    rows.push({ task, path, channel: RESUME, index, value: text })
   }
   for (const { id, value } of answers) run.tree.answers.set(id, { value })
   yield* run.persistence!.putNow(rows)
 })
+
+/** Answers of a task are numbered over all of its resumes: one that is written under a taken number is lost. */
+const nextAnswer = (rows: ReadonlyArray<PendingWrite>): number =>
+  rows.reduce((next, { channel, index }) => (channel === RESUME && index >= next ? index + 1 : next), 0)
 
 const answerText = (id: string, saved: unknown): Either.Either<string, InvalidAnswer> =>
   Either.try({
