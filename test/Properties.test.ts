@@ -66,7 +66,7 @@ it.effect.prop(
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* finished(raced(delays)), yield* finished(raced([0])))
     }),
-  { fastCheck: { numRuns: 40 }, timeout: 120_000 }
+  { fastCheck: { numRuns: 25 }, timeout: 600_000 }
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ it.effect.prop(
         assert.deepStrictEqual(replayed, straightOn, `seed ${seed}, back ${back}`)
       }
     }),
-  { fastCheck: { numRuns: 40 }, timeout: 120_000 }
+  { fastCheck: { numRuns: 25 }, timeout: 600_000 }
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ describe("after every superstep the reloaded state equals the live one", () => {
           }
           assert.isAbove(live.length, 1)
         }).pipe(Effect.provide(layer)) as Effect.Effect<void>,
-      { fastCheck: { numRuns: 60 }, timeout: 120_000 }
+      { fastCheck: { numRuns: 60 }, timeout: 600_000 }
     )
   }
 })
