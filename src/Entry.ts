@@ -222,6 +222,8 @@ const accept = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Acc
     rows.push({ task, path, channel: RESUME, index, value: text })
   }
   for (const { id, value } of answers) run.tree.answers.set(id, { value })
+  const all = Array.from(run.saved.values(), (saved) => saved.rows).flat()
+  run.saved = savedTasks([...all, ...rows])
   yield* run.persistence!.putNow(rows)
 })
 

@@ -275,7 +275,9 @@ const failed = Effect.fnUntraced(function* (
 ): Generator<any, never, any> {
   if (run.persistence !== undefined) {
     yield* run.persistence.put(step.unsavedRows())
-    for (const task of step.tasks) if (task.invalidAnswer !== undefined) yield* run.persistence.dropAnswers(task)
+    for (const task of step.tasks) {
+      if (task.invalidAnswer !== undefined) yield* run.persistence.dropAnswer(task, task.invalidAnswer.id)
+    }
   }
   return yield* Effect.failCause(cause)
 }) as (run: Run, step: Step, cause: Cause.Cause<unknown>) => Effect.Effect<never, unknown>

@@ -5,9 +5,10 @@
  * replayed, it goes on where it was.
  */
 import * as Effect from "effect/Effect"
+import type * as FiberId from "effect/FiberId"
 import { seqOfId } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
-import { GraphInterrupt } from "./GraphError.js"
+import { GraphInterrupt, InvalidAnswer } from "./GraphError.js"
 import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
@@ -52,7 +53,7 @@ export const run = (
     const frame = task.frame as TaskState
     const request = requestOf(frame, ordinalOf(task.scope), topology, input, options)
     return unlessPaused(frame, (asker) =>
-      Effect.flatMap(leavable(Loop.run(request, stops)), (outcome) => {
+      Effect.flatMap(leavable(refusing(frame, asker, Loop.run(request, stops))), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
         pause(frame, asker, outcome.interrupts)
         const { interrupts, next } = outcome
@@ -60,6 +61,16 @@ export const run = (
       })
     )
   })
+
+/** An invalid answer to a question of the subgraph: no node around it may handle that, its question stays open. */
+const refusing = <A>(frame: TaskState, asker: FiberId.FiberId, body: Effect.Effect<A, unknown, any>) =>
+  Effect.tapError(body, (error) =>
+    Effect.sync(() => {
+      if (!(error instanceof InvalidAnswer)) return
+      frame.invalidAnswer = error
+      pause(frame, asker, [])
+    })
+  )
 
 /** A command that leaves the graph is no failure that the node around it could handle by mistake. */
 const leavable = <A>(body: Effect.Effect<A, unknown, any>): Effect.Effect<A, unknown, any> =>

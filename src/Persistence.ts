@@ -18,6 +18,7 @@ import {
   CHANNEL_VERSIONS,
   INTERRUPT,
   type PendingWrite,
+  RESUME,
   type Source,
   type ThreadStatus
 } from "./Checkpoint.js"
@@ -206,12 +207,16 @@ export class Persistence {
     )
   }
 
-  /** Takes answers of a task back that turned out to be invalid: its pause stays pending. */
-  dropAnswers(task: TaskState): Effect.Effect<void, SaveError> {
-    for (const { id } of task.asked) this.run.tree.answers.delete(id)
+  /** Takes the answer back that turned out to be invalid: its question stays open, other answers stay given. */
+  dropAnswer(task: TaskState, id: string): Effect.Effect<void, SaveError> {
+    this.run.tree.answers.delete(id)
+    const saved = this.run.saved.get(task.key)?.rows ?? []
     const kept = [
       ...Array.from(task.saved?.all() ?? [], (call) => task.callRow(call)),
-      ...(task.asked.length === 0 ? [] : [task.row(INTERRUPT, 0, task.asked)])
+      ...(task.asked.length > 0
+        ? [task.row(INTERRUPT, 0, task.asked)]
+        : saved.filter(({ channel }) => channel === INTERRUPT)),
+      ...saved.filter(({ channel, value }) => channel === RESUME && (JSON.parse(value) as { id: string }).id !== id)
     ]
     return Effect.zipRight(
       this.drop([task.key]),

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
 import type * as Schema from "effect/Schema"
 import type { Json } from "./Checkpoint.js"
-import type { InvalidUpdate, PendingInterrupt, StorageError } from "./GraphError.js"
+import type { InvalidAnswer, InvalidUpdate, PendingInterrupt, StorageError } from "./GraphError.js"
 import type { NodeCache } from "./NodeCache.js"
 import type { SavedCall, SavedCalls } from "./SavedCalls.js"
 
@@ -76,7 +76,7 @@ export interface Frame {
   /** Questions without answer; none for a static breakpoint of a nested run. */
   readonly asked: Array<PendingInterrupt>
   /** Set by an answer that does not decode: the run fails with it and the pause stays. */
-  invalidAnswer: unknown
+  invalidAnswer: InvalidAnswer | undefined
   /** Results of activities, once there are any. */
   readonly saved: SavedCalls | undefined
   /** Failures of activities in this attempt: saved only if the task pauses after all. */

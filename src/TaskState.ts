@@ -8,7 +8,7 @@ import type * as Fiber from "effect/Fiber"
 import type * as FiberId from "effect/FiberId"
 import type { TaskPlan, TaskWrites, Write } from "./Algo.js"
 import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
-import { type InvalidUpdate, PendingInterrupt, type StorageError } from "./GraphError.js"
+import { type InvalidAnswer, type InvalidUpdate, PendingInterrupt, type StorageError } from "./GraphError.js"
 import { UNCHECKED } from "./internal/unchecked.js"
 import type { NodeCache } from "./NodeCache.js"
 import type { Run } from "./Run.js"
@@ -79,7 +79,7 @@ export class TaskState implements TaskWrites, Frame, Scope {
   interrupts = 0
   children = 0
   asked: Array<PendingInterrupt> = []
-  invalidAnswer: unknown = undefined
+  invalidAnswer: InvalidAnswer | undefined = undefined
   readonly scope = ""
   calls: Map<string, number> | undefined = undefined
   body: unknown = undefined

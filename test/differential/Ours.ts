@@ -13,7 +13,8 @@ import * as Graph from "effect-pregel/Graph"
 import * as Interrupt from "effect-pregel/Interrupt"
 import * as Send from "effect-pregel/Send"
 import * as Task from "effect-pregel/Task"
-import { modelAlgo, type Quirks } from "../model.js"
+import type { Quirks } from "../model.js"
+import { modelAlgo } from "../modelAlgo.js"
 import {
   add,
   destinationsOf,

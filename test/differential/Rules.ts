@@ -146,11 +146,14 @@ const stopAfterTheEnd: Rule = {
   id: "stop-after-the-end",
   cites: "a breakpoint after the last superstep has nothing to stop; the reference stops and needs one more call",
   explain: (found, it) => {
-    const i = parted(found, it, ["completed", "join"], ["stopped"])
-    if (i === undefined) return found
+    const rest = found.filter(({ ours, theirs, where }) => {
+      const i = indexIn(where, "calls")
+      const ended = i !== undefined && it.theirs.calls[i]?.next.length === 0
+      return !(ended && where.endsWith(".status") && ours === "completed" && theirs === "stopped")
+    })
     // A join that was not consumed is found again once the thread is loaded: then there is something left after all.
-    if (it.theirs.calls[i]!.next.length > 0) return it.quirks?.firstTriggerOnly === true ? upTo(found, i, 0) : found
-    return upTo(found, i, it.theirs.history.length)
+    const i = it.quirks?.firstTriggerOnly === true ? parted(rest, it, ["completed", "join"], ["stopped"]) : undefined
+    return i === undefined ? rest : upTo(rest, i, 0)
   }
 }
 

@@ -104,9 +104,14 @@ const build = (spec: GraphSpec, probe: Probe, output?: unknown): any => {
 
 const STATUS: Record<string, Status> = {
   Boom: "failed",
-  AggregateError: "failed",
   GraphRecursionError: "recursion",
   InvalidUpdateError: "conflict"
+}
+
+/** Several tasks that failed in one superstep fail together there; here the first one stops the others. */
+const statusOf = (error: unknown): Status => {
+  const first = error instanceof AggregateError ? error.errors[0] : error
+  return STATUS[(first as Error).name] ?? "refused"
 }
 
 /** Runs a spec there. */
@@ -137,7 +142,7 @@ const engineOf = (spec: Spec, probe: Probe): Engine => {
       return { status: stopped ? "stopped" : "completed", interrupts: [] }
     } catch (error) {
       const { message, name } = error as Error
-      return { status: STATUS[name] ?? "refused", interrupts: [], error: `${name}: ${message}` }
+      return { status: statusOf(error), interrupts: [], error: `${name}: ${message}` }
     }
   }
   return {
@@ -150,7 +155,7 @@ const engineOf = (spec: Spec, probe: Probe): Engine => {
       } catch (error) {
         const { message, name } = error as Error
         probe.errors.push(`update: ${name}: ${message}`)
-        return STATUS[name] ?? "refused"
+        return statusOf(error)
       }
     },
     replay: (id) => run(null, { checkpoint_id: id }),

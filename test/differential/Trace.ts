@@ -110,7 +110,8 @@ class Driver {
     const status = state === undefined ? "conflict" : result.status
     const { next, values } = state ?? { values: {}, next: [] }
     this.calls.push({ what, status, questions, values, next: next.slice().sort() })
-    return { ...result, status }
+    // A stop with nothing left to run is an end.
+    return { ...result, status: status === "stopped" && next.length === 0 ? "completed" : status }
   }
 
   /** Answers, and repeats failed steps, until the run has ended. */

@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
 const citations = new Map([...RULES, ...QUIRKS].map(({ cites, id }) => [id, cites]))
 
 const bare = (_: string, value: unknown): unknown =>
-  value === null || value === false || (Array.isArray(value) && value.length === 0) ? undefined : value
+  value === null || value === false || value === 0 || (Array.isArray(value) && value.length === 0) ? undefined : value
 
 const show = async (spec: Spec): Promise<void> => {
   console.log(JSON.stringify(spec, bare))
