@@ -60,7 +60,7 @@ export interface RunOptions<N extends string = string> {
    * `false`: they are not to be changed all the same.
    */
   readonly freeze?: boolean | undefined
-  /** Most tasks of a superstep that run at once; default `"unbounded"`. */
+  /** Most tasks of a superstep that run at once, in a nested graph counted anew; default `"unbounded"`. */
   readonly concurrency?: number | "unbounded" | undefined
   /** When checkpoints are saved; default `"sync"`: before the next superstep. */
   readonly durability?: Durability | undefined
