@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
 import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
-import { UNCHECKED } from "./internal/unchecked.js"
+import { UNCHECKED, withoutStack } from "./internal/unchecked.js"
 import { pause, Task, type TaskContext, unlessPaused } from "./Task.js"
 
 /** Marks typed interrupts. */
@@ -82,7 +82,7 @@ const ask = (
   const { graph, namespace, node, thread } = task
   const interrupt = new PendingInterrupt({ id, node, name: form.name, namespace, value: encoded.right }, UNCHECKED)
   pause(frame, asker, [interrupt])
-  return new GraphInterrupt({ graph, thread, interrupts: [interrupt], next: [node] }, UNCHECKED)
+  return withoutStack(() => new GraphInterrupt({ graph, thread, interrupts: [interrupt], next: [node] }, UNCHECKED))
 }
 
 /** Asks within the running task. */

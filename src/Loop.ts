@@ -20,6 +20,7 @@ import { enter } from "./Entry.js"
 import * as Events from "./Events.js"
 import {
   GraphDrained,
+  GraphInterrupt,
   GraphRecursion,
   InvalidUpdate,
   JoinUnsatisfied,
@@ -28,6 +29,7 @@ import {
   UnknownNode
 } from "./GraphError.js"
 import { deepFreeze } from "./internal/freeze.js"
+import { UNCHECKED, withoutStack } from "./internal/unchecked.js"
 import { decodeWrites, open, plan, type Request } from "./Load.js"
 import type { ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
@@ -35,6 +37,7 @@ import type { Breakpoints, Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import { driveInTime, Step } from "./Step.js"
 import { savedQuestions, TaskState } from "./TaskState.js"
+import type { Topology } from "./Topology.js"
 
 /** How a run ended: with its output, or paused. */
 export type Outcome =
@@ -45,6 +48,14 @@ export type Outcome =
       readonly interrupts: ReadonlyArray<PendingInterrupt>
       readonly next: ReadonlyArray<string>
     }
+
+/** A pause as the failure that its caller sees. */
+export const pauseOf = (
+  { identity }: Topology,
+  thread: string | undefined,
+  { interrupts, next }: Extract<Outcome, { readonly _tag: "Paused" }>
+): GraphInterrupt =>
+  withoutStack(() => new GraphInterrupt({ graph: identity.name, thread, interrupts, next }, UNCHECKED))
 
 /** Where a run stops. */
 export interface Stops {

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
 import { seqOfId } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
-import { GraphInterrupt, InvalidAnswer } from "./GraphError.js"
+import { InvalidAnswer } from "./GraphError.js"
 import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
@@ -56,8 +56,7 @@ export const run = (
       Effect.flatMap(leavable(refusing(frame, asker, Loop.run(request, stops))), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
         pause(frame, asker, outcome.interrupts)
-        const { interrupts, next } = outcome
-        return new GraphInterrupt({ graph: topology.identity.name, thread: task.thread, interrupts, next })
+        return Loop.pauseOf(topology, task.thread, outcome)
       })
     )
   })

@@ -8,9 +8,8 @@ import * as Exit from "effect/Exit"
 import * as Mailbox from "effect/Mailbox"
 import * as Stream from "effect/Stream"
 import type { Checkpointer } from "./Checkpointer.js"
-import { GraphInterrupt, UnknownNode } from "./GraphError.js"
+import { type GraphInterrupt, UnknownNode } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
-import { UNCHECKED } from "./internal/unchecked.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import type { Breakpoints, Control, Durability, Run, Sink, Tree } from "./Run.js"
@@ -153,12 +152,7 @@ export const start = (
 export const orInterrupt =
   (topology: Topology, thread: string | undefined) =>
   (outcome: Loop.Outcome): Effect.Effect<any, GraphInterrupt> =>
-    outcome._tag === "Completed"
-      ? Effect.succeed(outcome.state)
-      : new GraphInterrupt(
-          { graph: topology.identity.name, thread, interrupts: outcome.interrupts, next: outcome.next },
-          UNCHECKED
-        )
+    outcome._tag === "Completed" ? Effect.succeed(outcome.state) : Loop.pauseOf(topology, thread, outcome)
 
 const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unknown>): Sink => {
   const modes = new Set<Mode>(options.modes ?? ["updates"])

@@ -15,7 +15,7 @@ import type * as Schedule from "effect/Schedule"
 import { Checkpointer, makeEncoded } from "./Checkpointer.js"
 import { CheckpointerError } from "./GraphError.js"
 import * as Postgres from "./internal/postgres.js"
-import { type Db, defaultRetry, makeGuard, type Result, type Run } from "./internal/sql.js"
+import { type Db, defaultRetry, makeGuard, type Program, perform, type Result, type Run } from "./internal/sql.js"
 import { createTables, makeSqlite, TABLES } from "./internal/sqlite.js"
 
 /** How to use the database. */
@@ -30,8 +30,7 @@ const toResult = (raw: any): Result =>
     ? { rows: raw, count: raw.length }
     : { rows: raw?.rows ?? [], count: Number(raw?.rowCount ?? raw?.changes ?? 0) }
 
-/** Runs statements on one connection. */
-export const runOn =
+const runOn =
   (connection: Connection): Run =>
   (text, params) =>
     Effect.map(connection.executeRaw(text, params), toResult)
@@ -49,16 +48,12 @@ const makeDb = (
   const onOwn = <A>(use: (run: Run) => Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
     guarded(Effect.scoped(Effect.flatMap(sql.reserve, (connection) => use(runOn(connection)))))
 
-  /** Runs `body` between two statements; the third undoes it. */
-  const around = <A>(
-    run: Run,
-    [start, end, undo]: readonly [string, string, string],
-    body: (run: Run) => Effect.Effect<A, SqlError>
-  ) =>
+  /** Runs a program between two statements; the third undoes it. */
+  const around = <A>(run: Run, [start, end, undo]: readonly [string, string, string], program: () => Program<A>) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.zipRight(
         run(start, []),
-        Effect.flatMap(Effect.exit(restore(body(run))), (exit) =>
+        Effect.flatMap(Effect.exit(restore(perform(run, program))), (exit) =>
           Exit.isSuccess(exit)
             ? Effect.as(
                 Effect.tapError(run(end, []), () => Effect.ignore(run(undo, []))),
@@ -69,20 +64,21 @@ const makeDb = (
       )
     )
 
+  const onAny = <A>(use: (run: Run) => Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
+    Effect.flatMap(joined, (outer) => (Option.isSome(outer) ? use(outer.value.run) : onOwn(use)))
+
   return {
     joins: Effect.map(joined, Option.isSome),
-    run: (text, params) =>
-      Effect.flatMap(joined, (outer) =>
-        Option.isSome(outer) ? outer.value.run(text, params) : onOwn((run) => run(text, params))
-      ),
-    transaction: (body) =>
+    run: (text, params) => onAny((run) => run(text, params)),
+    ask: (program) => onAny((run) => perform(run, program)),
+    transaction: (program) =>
       Effect.flatMap(joined, (outer) => {
-        if (Option.isNone(outer)) return onOwn((run) => around(run, [begin, "COMMIT", "ROLLBACK"], body))
+        if (Option.isNone(outer)) return onOwn((run) => around(run, [begin, "COMMIT", "ROLLBACK"], program))
         const point = "pregel_point"
         return around(
           outer.value.run,
           [`SAVEPOINT ${point}`, `RELEASE SAVEPOINT ${point}`, `ROLLBACK TO SAVEPOINT ${point}`],
-          body
+          program
         )
       })
   }

@@ -1,21 +1,21 @@
 /**
  * Durable state in a SQLite file, on a connection of its own: one statement a superstep.
+ *
+ * It calls `better-sqlite3`, the driver beneath `@effect/sql-sqlite-node`, itself: an Effect for each statement would cost
+ * more than the statement.
  */
-import * as Reactivity from "@effect/experimental/Reactivity"
-import type { SqlError } from "@effect/sql/SqlError"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
-import * as Duration from "effect/Duration"
+import { SqlError } from "@effect/sql/SqlError"
+import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Schedule from "effect/Schedule"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import { Checkpointer, makeEncoded } from "./Checkpointer.js"
 import { CheckpointerError } from "./GraphError.js"
 import { groupAppends } from "./internal/group.js"
-import { type Db, defaultRetry, makeGuard, type Run } from "./internal/sql.js"
+import { type Db, defaultRetry, makeGuard, type Program, type Result } from "./internal/sql.js"
 import { createTables, KEYS, makeSqlite, TABLES } from "./internal/sqlite.js"
-import { checkTables, runOn } from "./SqlCheckpointer.js"
+import { checkTables } from "./SqlCheckpointer.js"
 
 /** Where the database is, and what its commits promise. */
 export interface Options {
@@ -30,41 +30,77 @@ export interface Options {
   readonly retry?: Schedule.Schedule<unknown> | undefined
 }
 
-const BEGIN = "BEGIN IMMEDIATE"
+const NO_ROWS: Result["rows"] = []
 
-/**
- * Prepares a statement within one turn on its first use. Otherwise a transaction could meet one that another fiber has
- * begun to prepare, and would have to wait for it.
- */
-const prepared = (run: Run): Run => {
-  const known = new Set<string>()
-  return (text, params) => {
-    if (known.has(text)) return run(text, params)
-    return Effect.suspend(() => {
-      known.add(text)
-      return Effect.runSyncExit(run(text, params))
+/** Statements on a connection that nobody else uses. */
+const makeDb = (connection: Database.Database): Db => {
+  const statements = new Map<string, Database.Statement>()
+
+  const prepare = (text: string): Database.Statement => {
+    const statement = connection.prepare(text)
+    statements.set(text, statement)
+    return statement
+  }
+
+  const execute = (text: string, params: ReadonlyArray<unknown>): Result => {
+    const statement = statements.get(text) ?? prepare(text)
+    if (!statement.reader) return { rows: NO_ROWS, count: statement.run(params).changes }
+    const rows = statement.all(params)
+    return { rows, count: rows.length }
+  }
+
+  const perform = <A>(program: Program<A>): A => {
+    let step = program.next()
+    while (step.done !== true) step = program.next(execute(step.value.text, step.value.params))
+    return step.value
+  }
+
+  const committed = <A>(program: Program<A>): A => {
+    execute("BEGIN IMMEDIATE", [])
+    try {
+      const value = perform(program)
+      execute("COMMIT", [])
+      return value
+    } finally {
+      if (connection.inTransaction) execute("ROLLBACK", [])
+    }
+  }
+
+  // Run to its end in one go: no other fiber's statement can come in between, and no lock outlives a turn of the loop.
+  const inOneTurn = <A>(use: () => A): Effect.Effect<A, SqlError> =>
+    Effect.suspend(() => {
+      try {
+        return Effect.succeed(use())
+      } catch (cause) {
+        return Effect.fail(new SqlError({ cause, message: "a statement failed" }))
+      }
     })
+
+  return {
+    run: (text, params) => inOneTurn(() => execute(text, params)),
+    ask: (program) => inOneTurn(() => perform(program())),
+    transaction: (program) => inOneTurn(() => committed(program())),
+    joins: Effect.succeed(false)
   }
 }
 
-/** Statements on a connection that nobody else uses. */
-const makeDb = (run: Run): Db => ({
-  run,
-  joins: Effect.succeed(false),
-  // Run to its end in one go: no other fiber's statement can come in between, and no lock outlives a turn of the loop.
-  transaction: (body) =>
-    Effect.suspend(() =>
-      Effect.runSyncExit(
-        Effect.zipRight(
-          run(BEGIN, []),
-          Effect.matchCauseEffect(Effect.zipLeft(body(run), run("COMMIT", [])), {
-            onFailure: (cause) => Effect.zipRight(Effect.ignore(run("ROLLBACK", [])), Exit.failCause(cause)),
-            onSuccess: Effect.succeed
-          })
-        )
-      )
-    )
-})
+/** A lock is waited for between turns of the loop, not inside SQLite, which would block every fiber. */
+const LOCK_MS = 10
+
+const open = (filename: string): Effect.Effect<Database.Database, CheckpointerError, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => new Database(filename, { timeout: LOCK_MS }),
+      catch: (cause) =>
+        new CheckpointerError({
+          operation: "open",
+          reason: "Unavailable",
+          detail: `"${filename}" does not open`,
+          cause
+        })
+    }),
+    (connection) => Effect.sync(() => connection.close())
+  )
 
 /** Lets every fiber that is ready now go first. */
 const turn = Effect.async<void>((resume) => {
@@ -73,39 +109,17 @@ const turn = Effect.async<void>((resume) => {
 })
 
 /** The typed service over a connection of its own; creates the file and its tables. */
-export const make = Effect.fnUntraced(function* (options: Options) {
-  const opening = <A>(attempt: () => Effect.Effect<A, SqlError>) => guard("open", undefined, attempt)
-  const guard = makeGuard(options.retry ?? defaultRetry)
-  const client = yield* SqliteClient.make({
-    filename: options.filename,
-    prepareCacheSize: 1000,
-    // A statement that is prepared again would make a transaction wait for it.
-    prepareCacheTTL: Duration.infinity
-  }).pipe(
-    Effect.provide(Reactivity.layer),
-    Effect.catchAllDefect(
-      (cause) =>
-        new CheckpointerError({
-          operation: "open",
-          reason: "Unavailable",
-          detail: `"${options.filename}" does not open`,
-          cause
-        })
-    )
-  )
-  // The connection stays reserved until the layer is released, so that nothing has to be acquired for a statement.
-  const scope = yield* Effect.scope
-  const run = prepared(runOn(yield* opening(() => Scope.extend(client.reserve, scope))))
-  const db = makeDb(run)
-  // A lock is waited for between turns of the loop, not inside SQLite, which would block every fiber.
-  yield* opening(() => run("PRAGMA busy_timeout = 10", []))
-  yield* opening(() => run(`PRAGMA synchronous = ${options.synchronous === "full" ? "FULL" : "NORMAL"}`, []))
-  yield* checkTables(yield* opening(() => createTables(db)), TABLES)
-  const encoded = makeSqlite(db, guard, KEYS)
-  return makeEncoded(
-    options.synchronous === "full" ? { ...encoded, append: groupAppends(encoded.append, turn) } : encoded
-  )
-})
+export const make: (options: Options) => Effect.Effect<typeof Checkpointer.Service, CheckpointerError, Scope.Scope> =
+  Effect.fnUntraced(function* (options) {
+    const guard = makeGuard(options.retry ?? defaultRetry)
+    const db = makeDb(yield* open(options.filename))
+    const opening = <A>(attempt: () => Effect.Effect<A, SqlError>) => guard("open", undefined, attempt)
+    yield* opening(() => db.run("PRAGMA journal_mode = WAL", []))
+    yield* opening(() => db.run(`PRAGMA synchronous = ${options.synchronous === "full" ? "FULL" : "NORMAL"}`, []))
+    yield* checkTables(yield* opening(() => createTables(db)), TABLES)
+    const encoded = makeSqlite(db, guard, KEYS)
+    return makeEncoded({ ...encoded, append: groupAppends(encoded.append, turn, options.synchronous === "full") })
+  })
 
 /** Keeps checkpoints in a SQLite file. */
 export const layer = (options: Options): Layer.Layer<Checkpointer, CheckpointerError> =>

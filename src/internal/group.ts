@@ -1,5 +1,5 @@
 /**
- * Group commit: what several fibers append at the same time shares one transaction, and so one flush to the disk.
+ * Group commit: what several threads append at the same time shares one transaction, and so one flush to the disk.
  */
 import * as Effect from "effect/Effect"
 import type { Append, Encoded } from "../CheckpointDriver.js"
@@ -12,9 +12,17 @@ interface Waiting {
   readonly resume: (written: Effect.Effect<Written, CheckpointerError>) => void
 }
 
-/** Collects appends until `pause` is over. Each caller gets the outcome of its own rows. */
-export const groupAppends = (append: Encoded["append"], pause: Effect.Effect<void>): Encoded["append"] => {
+/**
+ * Collects appends until `pause` is over. Each caller gets the outcome of its own rows. Unless `always` is set, a thread
+ * that appends again with none in between does not wait: it seems to be the only one.
+ */
+export const groupAppends = (
+  append: Encoded["append"],
+  pause: Effect.Effect<void>,
+  always: boolean
+): Encoded["append"] => {
   let waiting: Array<Waiting> = []
+  let lastThread: string | undefined
 
   const flush = Effect.suspend(() => {
     const group = waiting
@@ -42,6 +50,10 @@ export const groupAppends = (append: Encoded["append"], pause: Effect.Effect<voi
 
   return (rows) =>
     Effect.suspend(() => {
+      const thread = rows[0]?.address.thread
+      const isAlone = !always && waiting.length === 0 && thread === lastThread
+      lastThread = thread
+      if (isAlone) return append(rows)
       // A fiber of its own: the group must not depend on the caller that happened to come first.
       const lead = waiting.length === 0 ? Effect.forkDaemon(Effect.zipRight(pause, flush)) : Effect.void
       const outcome = Effect.async<Written, CheckpointerError>((resume) => {

@@ -6,7 +6,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type { PendingWrite, ThreadStatus } from "../Checkpoint.js"
 import type { Append, Encoded, EncodedRow, EncodedThreadInfo, EncodedWrite, Rewrite } from "../CheckpointDriver.js"
-import { appendInOrder, type Db, type Guard, makeGraphTable, type Result, type Run } from "./sql.js"
+import { appendInOrder, type Db, type Guard, makeGraphTable, type Program, type Result, run } from "./sql.js"
 
 /** Version of the tables. */
 export const TABLES = 1
@@ -107,12 +107,10 @@ export const createTables = Effect.fnUntraced(function* (db: Db) {
   // Asked first: a process may use the tables without being allowed to create any.
   const [{ found }] = (yield* db.run(Q.hasTables, [])).rows
   if (found !== true) {
-    yield* db.transaction(
-      Effect.fnUntraced(function* (run) {
-        yield* run(Q.lock, [])
-        for (const text of CREATE) yield* run(text, [])
-      })
-    )
+    yield* db.transaction(function* () {
+      yield* run(Q.lock, [])
+      for (const text of CREATE) yield* run(text, [])
+    })
   }
   return Number((yield* db.run(Q.version, [])).rows[0]?.version)
 })
@@ -188,16 +186,16 @@ const PUT_WRITES = (isFenced: boolean) =>
 const PUT = PUT_WRITES(false)
 const PUT_FENCED = PUT_WRITES(true)
 
-const appendOne = Effect.fnUntraced(function* (run: Run, append: Append, again: boolean) {
+function* appendOne(append: Append, again: boolean): Program<boolean> {
   const [text, params] = appendStatement(append)
   if ((yield* run(text, params)).count === 1) return true
   if (!again) return false
   // The answer of an earlier attempt was lost: the row that is in the way may be the very same.
   const { address, data, seq } = append
   return (yield* run(Q.same, [address.thread, address.namespace, seq])).rows[0]?.data === data
-})
+}
 
-const rewriteRows = Effect.fnUntraced(function* (run: Run, rewrite: Rewrite) {
+function* rewriteRows(rewrite: Rewrite): Program<boolean> {
   const { address, expectedHead, remove, rows } = rewrite
   // Takes the namespace's row lock, as a commit does.
   const [{ head, key }] = (yield* run(Q.claim, [address.thread, address.namespace])).rows
@@ -213,17 +211,16 @@ const rewriteRows = Effect.fnUntraced(function* (run: Run, rewrite: Rewrite) {
   }
   if ((yield* run(Q.settle, [key])).count === 0) yield* run(Q.removeKey, [key])
   return Number(head) === expectedHead
-})
+}
 
 const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => ({
   append: (rows) =>
     guard("commit", rows[0]?.address.thread, (again) => {
-      const [row] = rows
-      if (row === undefined) return Effect.succeed([])
-      if (rows.length === 1) return Effect.map(appendOne(db.run, row, again), (written) => [written])
-      return db.transaction((run) => appendInOrder(rows, (row) => appendOne(run, row, again)))
+      if (rows.length === 0) return Effect.succeed([])
+      const appended = () => appendInOrder(rows, (row) => appendOne(row, again))
+      return rows.length === 1 ? db.ask(appended) : db.transaction(appended)
     }),
-  rewrite: (change) => guard("rewrite", change.address.thread, () => db.transaction((run) => rewriteRows(run, change))),
+  rewrite: (change) => guard("rewrite", change.address.thread, () => db.transaction(() => rewriteRows(change))),
   putWrites: ({ namespace, thread }, seq, writes, fence) =>
     guard("putWrites", thread, () => {
       const params = [thread, namespace, seq, ...writeArrays(writes)]
@@ -293,14 +290,12 @@ const toInfo = ({ created, graph, metadata, status, thread, updated }: any): Enc
 })
 
 const deleteThread = (db: Db, thread: string): Effect.Effect<void, SqlError> =>
-  db.transaction(
-    Effect.fnUntraced(function* (run) {
-      // Locked first: what a commit in progress appends must be seen by the statements that follow.
-      const keys = (yield* run(Q.keys, [thread])).rows.map(({ key }) => key)
-      for (const text of [Q.deleteRows, Q.deleteWrites, Q.deleteNamespaces]) yield* run(text, [keys])
-      yield* run(Q.deleteThread, [thread])
-    })
-  )
+  db.transaction(function* () {
+    // Locked first: what a commit in progress appends must be seen by the statements that follow.
+    const keys = (yield* run(Q.keys, [thread])).rows.map(({ key }) => key)
+    for (const text of [Q.deleteRows, Q.deleteWrites, Q.deleteNamespaces]) yield* run(text, [keys])
+    yield* run(Q.deleteThread, [thread])
+  })
 
 /** The driver over a PostgreSQL database whose tables exist. */
 export const makePostgres = (db: Db, guard: Guard): Encoded => ({

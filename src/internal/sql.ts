@@ -16,14 +16,42 @@ export interface Result {
 /** Runs one statement. */
 export type Run = (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<Result, SqlError>
 
-/** A database: single statements, and transactions. */
+interface Statement {
+  readonly text: string
+  readonly params: ReadonlyArray<unknown>
+}
+
+/**
+ * Statements one after the other, chosen by the results of those before. A database runs them within one turn, where a
+ * statement costs no more than SQLite's own call, or as an Effect each.
+ */
+export type Program<A> = Generator<Statement, A, Result>
+
+/** One statement of a program. */
+export function* run(text: string, params: ReadonlyArray<unknown>): Program<Result> {
+  return yield { text, params }
+}
+
+/** A database: statements alone, in programs, and in transactions. */
 export interface Db {
   readonly run: Run
+  readonly ask: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
+  /** Commits if the program ends. Nothing else runs on the connection meanwhile. */
+  readonly transaction: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
   /** Whether statements join a transaction that others began and may roll back. */
   readonly joins: Effect.Effect<boolean>
-  /** Commits if `body` succeeds. Nothing else runs on the connection meanwhile. */
-  readonly transaction: <A>(body: (run: Run) => Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError>
 }
+
+/** Runs a program's statements as Effects. */
+export const perform = <A>(run: Run, program: () => Program<A>): Effect.Effect<A, SqlError> =>
+  Effect.suspend(() => {
+    const statements = program()
+    const go = (step: IteratorResult<Statement, A>): Effect.Effect<A, SqlError> =>
+      step.done
+        ? Effect.succeed(step.value)
+        : Effect.flatMap(run(step.value.text, step.value.params), (result) => go(statements.next(result)))
+    return go(statements.next())
+  })
 
 type Reason = CheckpointerError["reason"]
 
@@ -117,10 +145,10 @@ export const makeGraphTable = (
 })
 
 /** Appends rows one after the other inside a transaction; what follows a refused row is refused. */
-export const appendInOrder = Effect.fnUntraced(function* (
+export function* appendInOrder(
   rows: ReadonlyArray<Append>,
-  appendOne: (row: Append) => Effect.Effect<boolean, SqlError>
-) {
+  appendOne: (row: Append) => Program<boolean>
+): Program<ReadonlyArray<boolean>> {
   const refused = new Set<Append>()
   const written: Array<boolean> = []
   for (const row of rows) {
@@ -129,4 +157,4 @@ export const appendInOrder = Effect.fnUntraced(function* (
     written.push(isWritten)
   }
   return written
-})
+}

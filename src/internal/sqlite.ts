@@ -16,7 +16,7 @@ import type {
   RawRow,
   Rewrite
 } from "../CheckpointDriver.js"
-import { appendInOrder, type Db, type Guard, makeGraphTable, type Run } from "./sql.js"
+import { appendInOrder, type Db, type Guard, makeGraphTable, type Program, run } from "./sql.js"
 
 /** Rows a namespace can hold. */
 export const MAX_SEQ = 2 ** 26
@@ -86,12 +86,10 @@ const Q = {
 
 /** Creates the tables; safe to run at any time from several processes. Returns the version of the tables. */
 export const createTables = (db: Db): Effect.Effect<number, SqlError> =>
-  db.transaction(
-    Effect.fnUntraced(function* (run) {
-      for (const text of CREATE) yield* run(text, [])
-      return Number((yield* run(Q.version, [])).rows[0]?.version)
-    })
-  )
+  db.transaction(function* () {
+    for (const text of CREATE) yield* run(text, [])
+    return Number((yield* run(Q.version, [])).rows[0]?.version)
+  })
 
 const first = (seqBase: number): number => seqBase * MAX_SEQ
 
@@ -106,84 +104,101 @@ const toWrite = ({ channel, idx, path, task, value }: any): PendingWrite => ({
   value
 })
 
-const findKey = (run: Run, { namespace, thread }: Address): Effect.Effect<number | undefined, SqlError> =>
-  Effect.map(run(Q.key, [thread, namespace]), ({ rows }) => (rows.length === 0 ? undefined : Number(rows[0].key)))
+function* findKey({ namespace, thread }: Address): Program<number | undefined> {
+  const { rows } = yield* run(Q.key, [thread, namespace])
+  return rows.length === 0 ? undefined : Number(rows[0].key)
+}
 
 /** The numbers of namespaces, as far as they are remembered. */
-const makeKeys = (run: Run, capacity: number) => {
+const makeKeys = (capacity: number) => {
   const keys = new Map<string, number>()
   const nameOf = ({ namespace, thread }: Address) => `${thread}\n${namespace}`
-  const remember = (address: Address, key: number): number => {
-    if (capacity === 0) return key
-    if (keys.size >= capacity) keys.delete(keys.keys().next().value!)
-    keys.set(nameOf(address), key)
-    return key
-  }
+  const known = (address: Address): number | undefined => keys.get(nameOf(address))
   return {
+    known,
     forget: (thread: string) => {
       for (const name of keys.keys()) if (name.startsWith(`${thread}\n`)) keys.delete(name)
     },
     /** Outside of transactions only: a number must not be remembered before it is committed. */
-    find: (address: Address): Effect.Effect<number | undefined, SqlError> => {
-      const known = keys.get(nameOf(address))
-      if (known !== undefined) return Effect.succeed(known)
-      return Effect.map(findKey(run, address), (key) => (key === undefined ? undefined : remember(address, key)))
+    *find(address: Address): Program<number | undefined> {
+      const key = known(address) ?? (yield* findKey(address))
+      if (key === undefined || capacity === 0) return key
+      if (keys.size >= capacity) keys.delete(keys.keys().next().value!)
+      keys.set(nameOf(address), key)
+      return key
     }
   }
 }
 
-const saveWrites = Effect.fnUntraced(function* (run: Run, key: number, writes: ReadonlyArray<EncodedWrite>) {
+function* saveWrites(key: number, writes: ReadonlyArray<EncodedWrite>): Program<void> {
   for (const { channel, index, path, replace, task, value } of writes) {
     yield* run(replace ? Q.replace : Q.keep, [key, task, channel, index, path, value])
   }
-})
+}
 
-const isFenced = (run: Run, thread: string, fence: number | undefined): Effect.Effect<boolean, SqlError> =>
-  fence === undefined
-    ? Effect.succeed(false)
-    : Effect.map(run(Q.fence, [thread]), ({ rows }) => rows.length > 0 && Number(rows[0].fence) > fence)
+function* isFenced(thread: string, fence: number | undefined): Program<boolean> {
+  if (fence === undefined) return false
+  const { rows } = yield* run(Q.fence, [thread])
+  return rows.length > 0 && Number(rows[0].fence) > fence
+}
 
-const exists = (run: Run, key: number): Effect.Effect<boolean, SqlError> =>
-  Effect.map(run(Q.one, [key]), ({ rows }) => rows.length > 0)
+function* exists(key: number): Program<boolean> {
+  return (yield* run(Q.one, [key])).rows.length > 0
+}
 
 type Keys = ReturnType<typeof makeKeys>
 
 /** The greatest number of a namespace, inside a transaction. */
-const headOf = (run: Run, key: number | undefined): Effect.Effect<number, SqlError> =>
-  key === undefined
-    ? Effect.succeed(0)
-    : Effect.map(run(Q.head, [first(key), first(key + 1)]), ({ rows }) =>
-        rows[0].key === null ? 0 : Number(rows[0].key) - first(key)
-      )
+function* headOf(key: number | undefined): Program<number> {
+  if (key === undefined) return 0
+  const { rows } = yield* run(Q.head, [first(key), first(key + 1)])
+  return rows[0].key === null ? 0 : Number(rows[0].key) - first(key)
+}
 
-const keyFor = (run: Run, { namespace, thread }: Address): Effect.Effect<number, SqlError> =>
-  Effect.flatMap(findKey(run, { namespace, thread }), (found) =>
-    found === undefined
-      ? Effect.map(run(Q.addKey, [thread, namespace]), ({ rows }) => Number(rows[0].key))
-      : Effect.succeed(found)
-  )
+function* addKey({ namespace, thread }: Address): Program<number> {
+  return Number((yield* run(Q.addKey, [thread, namespace])).rows[0].key)
+}
 
-const describe = (run: Run, name: string, { graph, metadata, status }: EncodedThread, now: number) =>
+const describe = (name: string, { graph, metadata, status }: EncodedThread, now: number) =>
   run(Q.thread, [name, graph, status ?? null, now, now, metadata, status ?? null])
 
-/** Appends one row inside a transaction. */
-const appendOne = Effect.fnUntraced(function* (run: Run, append: Append) {
-  const { address, created, expectedHead, fence, requires, thread } = append
-  if (yield* isFenced(run, address.thread, fence)) return false
-  const found = yield* findKey(run, address)
-  if ((yield* headOf(run, found)) !== expectedHead) return false
-  if (requires !== undefined && !(yield* exists(run, first(found!) + requires))) return false
-  const at = first(yield* keyFor(run, address)) + append.seq
-  yield* run(Q.insert, [at, append.log, append.data])
-  yield* saveWrites(run, at, append.writes)
-  if (thread !== undefined) yield* describe(run, address.thread, thread, created)
+/** Appends to a namespace that has rows; one statement where the row brings nothing along. */
+function* appendNext(key: number, append: Append): Program<boolean> {
+  const { address, created, data, expectedHead, fence, log, requires, seq, thread, writes } = append
+  if (requires !== undefined && !(yield* exists(first(key) + requires))) return false
+  const at = first(key) + seq
+  const params = [at, log, data, first(key), first(key + 1), first(key) + expectedHead]
+  const inserted = fence === undefined ? run(Q.append, params) : run(Q.appendFenced, [...params, address.thread, fence])
+  if ((yield* inserted).count !== 1) return false
+  yield* saveWrites(at, writes)
+  if (thread !== undefined) yield* describe(address.thread, thread, created)
   return true
-})
+}
 
-const rewriteRows = Effect.fnUntraced(function* (run: Run, rewrite: Rewrite) {
+function* appendFirst(append: Append): Program<boolean> {
+  const { address, created, data, fence, log, requires, seq, thread, writes } = append
+  if (yield* isFenced(address.thread, fence)) return false
+  const found = yield* findKey(address)
+  if ((yield* headOf(found)) !== 0 || requires !== undefined) return false
+  const at = first(found ?? (yield* addKey(address))) + seq
+  yield* run(Q.insert, [at, log, data])
+  yield* saveWrites(at, writes)
+  if (thread !== undefined) yield* describe(address.thread, thread, created)
+  return true
+}
+
+/** Appends one row inside a transaction. A number that is remembered may be that of a deleted namespace: it has no rows. */
+function* appendOne(keys: Keys, append: Append): Program<boolean> {
+  if (append.expectedHead === 0) return yield* appendFirst(append)
+  const key = keys.known(append.address) ?? (yield* findKey(append.address))
+  return key !== undefined && (yield* appendNext(key, append))
+}
+
+function* rewriteRows(rewrite: Rewrite): Program<boolean> {
   const { address, expectedHead, remove, rows } = rewrite
-  if ((yield* headOf(run, yield* findKey(run, address))) !== expectedHead) return false
-  const key = yield* keyFor(run, address)
+  const found = yield* findKey(address)
+  if ((yield* headOf(found)) !== expectedHead) return false
+  const key = found ?? (yield* addKey(address))
   for (const seq of remove) {
     yield* run(Q.removeRow, [first(key) + seq])
     yield* run(Q.removeWrites, [first(key) + seq])
@@ -194,16 +209,15 @@ const rewriteRows = Effect.fnUntraced(function* (run: Run, rewrite: Rewrite) {
     if (writes === undefined) continue
     yield* run(Q.removeWrites, [at])
     yield* saveWrites(
-      run,
       at,
       writes.map((write) => ({ ...write, replace: true }))
     )
   }
   yield* run(Q.removeKey, [key, first(key), first(key + 1)])
   return true
-})
+}
 
-/** Whether a row needs more than one statement. */
+/** Whether a row needs no more than one statement. */
 const isPlain = (append: Append): boolean =>
   append.expectedHead > 0 && append.writes.length === 0 && append.thread === undefined && append.requires === undefined
 
@@ -211,132 +225,126 @@ const makeWriting = (
   db: Db,
   keys: Keys,
   guard: Guard
-): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => {
-  const appendPlain = (key: number, { address, data, expectedHead, fence, log, seq }: Append) => {
-    const params = [first(key) + seq, log, data, first(key), first(key + 1), first(key) + expectedHead]
-    const inserted =
-      fence === undefined ? db.run(Q.append, params) : db.run(Q.appendFenced, [...params, address.thread, fence])
-    return Effect.map(inserted, ({ count }) => [count === 1])
-  }
-
-  const appendAll = (rows: ReadonlyArray<Append>) =>
-    db.transaction((run) => appendInOrder(rows, (row) => appendOne(run, row)))
-
-  return {
-    append: (rows) =>
-      guard("commit", rows[0]?.address.thread, () => {
-        const [row] = rows
-        if (row === undefined) return Effect.succeed([])
-        if (rows.length > 1 || !isPlain(row)) return appendAll(rows)
-        return Effect.flatMap(keys.find(row.address), (key) =>
-          key === undefined ? Effect.succeed([false]) : appendPlain(key, row)
-        )
-      }),
-    rewrite: (change) =>
-      guard("rewrite", change.address.thread, () =>
-        Effect.tap(
-          db.transaction((run) => rewriteRows(run, change)),
-          // The namespace may be gone with its last row.
-          () => Effect.sync(() => keys.forget(change.address.thread))
-        )
-      ),
-    putWrites: (address, seq, writes, fence) =>
-      guard("putWrites", address.thread, () =>
-        db.transaction(
-          Effect.fnUntraced(function* (run) {
-            const key = yield* findKey(run, address)
-            if (key === undefined || !(yield* exists(run, first(key) + seq))) return false
-            if (yield* isFenced(run, address.thread, fence)) return false
-            yield* saveWrites(run, first(key) + seq, writes)
-            return true
-          })
-        )
-      ),
-    dropWrites: (address, seq, tasks) =>
-      guard("dropWrites", address.thread, () =>
-        db.transaction(
-          Effect.fnUntraced(function* (run) {
-            const key = yield* findKey(run, address)
-            if (key === undefined) return
-            for (const task of tasks) yield* run(Q.dropWrites, [first(key) + seq, task])
-          })
-        )
+): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => ({
+  append: (rows) =>
+    guard("commit", rows[0]?.address.thread, () => {
+      const [row] = rows
+      if (row === undefined) return Effect.succeed([])
+      if (rows.length > 1 || !isPlain(row)) {
+        return db.transaction(() => appendInOrder(rows, (row) => appendOne(keys, row)))
+      }
+      return db.ask(function* () {
+        const key = yield* keys.find(row.address)
+        return [key !== undefined && (yield* appendNext(key, row))]
+      })
+    }),
+  rewrite: (change) =>
+    guard("rewrite", change.address.thread, () =>
+      Effect.tap(
+        db.transaction(() => rewriteRows(change)),
+        // The namespace may be gone with its last row.
+        () => Effect.sync(() => keys.forget(change.address.thread))
       )
-  }
-}
-
-const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => {
-  const withWrites = Effect.fnUntraced(function* (key: number, rows: ReadonlyArray<any>) {
-    if (rows.length === 0) return []
-    const [one, other] = [rows[0].key, rows.at(-1).key]
-    const writes = new Map<unknown, Array<PendingWrite>>(rows.map((row) => [row.key, []]))
-    for (const write of (yield* db.run(Q.writes, [Math.min(one, other), Math.max(one, other)])).rows) {
-      writes.get(write.key)?.push(toWrite(write))
-    }
-    return rows.map(
-      ({ data, key: at, log }): RawRow => ({ seq: Number(at) - first(key), data, log, writes: writes.get(at) ?? [] })
+    ),
+  putWrites: (address, seq, writes, fence) =>
+    guard("putWrites", address.thread, () =>
+      db.transaction(function* () {
+        const key = keys.known(address) ?? (yield* findKey(address))
+        if (key === undefined || !(yield* exists(first(key) + seq))) return false
+        if (yield* isFenced(address.thread, fence)) return false
+        yield* saveWrites(first(key) + seq, writes)
+        return true
+      })
+    ),
+  dropWrites: (address, seq, tasks) =>
+    guard("dropWrites", address.thread, () =>
+      db.transaction(function* () {
+        const key = yield* findKey(address)
+        if (key === undefined) return
+        for (const task of tasks) yield* run(Q.dropWrites, [first(key) + seq, task])
+      })
     )
-  })
+})
 
-  const newestOf = (key: number) => Effect.map(db.run(Q.newest, [first(key), first(key + 1)]), ({ rows }) => rows)
-
-  const read = Effect.fnUntraced(function* ({ address, seq }: { address: Address; seq: number | undefined }) {
-    let key = yield* keys.find(address)
-    if (key === undefined) return { head: 0, row: undefined }
-    let newest = yield* newestOf(key)
-    if (newest.length === 0) {
-      // Another process may have deleted the thread and begun it anew, under another number.
-      keys.forget(address.thread)
-      key = yield* keys.find(address)
-      if (key === undefined) return { head: 0, row: undefined }
-      newest = yield* newestOf(key)
-    }
-    const [from, to] = [first(key), first(key + 1)]
-    if (newest.length === 0) return { head: 0, row: undefined }
-    const head = Number(newest[0].key) - from
-    let rows = newest
-    if (seq !== undefined && seq !== head) rows = (yield* db.run(Q.one, [from + Math.min(seq, MAX_SEQ)])).rows
-    else if (newest[0].data === "") rows = seq === undefined ? (yield* db.run(Q.page, [from, to, 1])).rows : []
-    return { head, row: (yield* withWrites(key, rows))[0] }
-  })
-
-  const column = Effect.fnUntraced(function* (text: string, address: Address, ranges: ReadonlyArray<Range>) {
-    const key = yield* keys.find(address)
-    if (key === undefined) return []
-    const parts: Array<Column> = []
-    for (const [from, to] of ranges) {
-      parts.push(columnOf(key, (yield* db.run(text, [first(key) + from, first(key) + to])).rows))
-    }
-    return parts.flat()
-  })
-
-  return {
-    read: (address, seq) => guard("load", address.thread, () => read({ address, seq })),
-    data: (address, ranges) => guard("load", address.thread, () => column(Q.data, address, ranges)),
-    logs: (address, ranges) => guard("load", address.thread, () => column(Q.logs, address, ranges)),
-    raw: (address, after, limit) =>
-      guard(
-        "load",
-        address.thread,
-        Effect.fnUntraced(function* () {
-          const key = yield* keys.find(address)
-          if (key === undefined) return []
-          return yield* withWrites(key, (yield* db.run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
-        })
-      ),
-    page: (address, before, limit) =>
-      guard(
-        "list",
-        address.thread,
-        Effect.fnUntraced(function* () {
-          const key = yield* keys.find(address)
-          if (key === undefined) return []
-          const to = first(key) + Math.min(before, MAX_SEQ)
-          return yield* withWrites(key, (yield* db.run(Q.page, [first(key), to, limit])).rows)
-        })
-      )
+function* withWrites(key: number, rows: ReadonlyArray<any>): Program<ReadonlyArray<RawRow>> {
+  if (rows.length === 0) return []
+  const [one, other] = [rows[0].key, rows.at(-1).key]
+  const writes = new Map<unknown, Array<PendingWrite>>(rows.map((row) => [row.key, []]))
+  for (const write of (yield* run(Q.writes, [Math.min(one, other), Math.max(one, other)])).rows) {
+    writes.get(write.key)?.push(toWrite(write))
   }
+  return rows.map(({ data, key: at, log }) => ({
+    seq: Number(at) - first(key),
+    data,
+    log,
+    writes: writes.get(at) ?? []
+  }))
 }
+
+function* newestOf(key: number): Program<ReadonlyArray<any>> {
+  return (yield* run(Q.newest, [first(key), first(key + 1)])).rows
+}
+
+const NOTHING = { head: 0, row: undefined }
+
+function* readRow(
+  keys: Keys,
+  address: Address,
+  seq: number | undefined
+): Program<{ head: number; row: RawRow | undefined }> {
+  let key = yield* keys.find(address)
+  if (key === undefined) return NOTHING
+  let newest = yield* newestOf(key)
+  if (newest.length === 0) {
+    // Another process may have deleted the thread and begun it anew, under another number.
+    keys.forget(address.thread)
+    key = yield* keys.find(address)
+    if (key === undefined) return NOTHING
+    newest = yield* newestOf(key)
+  }
+  const [from, to] = [first(key), first(key + 1)]
+  if (newest.length === 0) return NOTHING
+  const head = Number(newest[0].key) - from
+  let rows = newest
+  if (seq !== undefined && seq !== head) rows = (yield* run(Q.one, [from + Math.min(seq, MAX_SEQ)])).rows
+  else if (newest[0].data === "") rows = seq === undefined ? (yield* run(Q.page, [from, to, 1])).rows : []
+  return { head, row: (yield* withWrites(key, rows))[0] }
+}
+
+function* readColumn(keys: Keys, text: string, address: Address, ranges: ReadonlyArray<Range>): Program<Column> {
+  const key = yield* keys.find(address)
+  if (key === undefined) return []
+  const parts: Array<Column> = []
+  for (const [from, to] of ranges) {
+    parts.push(columnOf(key, (yield* run(text, [first(key) + from, first(key) + to])).rows))
+  }
+  return parts.flat()
+}
+
+const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => ({
+  read: (address, seq) => guard("load", address.thread, () => db.ask(() => readRow(keys, address, seq))),
+  data: (address, ranges) =>
+    guard("load", address.thread, () => db.ask(() => readColumn(keys, Q.data, address, ranges))),
+  logs: (address, ranges) =>
+    guard("load", address.thread, () => db.ask(() => readColumn(keys, Q.logs, address, ranges))),
+  raw: (address, after, limit) =>
+    guard("load", address.thread, () =>
+      db.ask(function* () {
+        const key = yield* keys.find(address)
+        if (key === undefined) return []
+        return yield* withWrites(key, (yield* run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
+      })
+    ),
+  page: (address, before, limit) =>
+    guard("list", address.thread, () =>
+      db.ask(function* () {
+        const key = yield* keys.find(address)
+        if (key === undefined) return []
+        const to = first(key) + Math.min(before, MAX_SEQ)
+        return yield* withWrites(key, (yield* run(Q.page, [first(key), to, limit])).rows)
+      })
+    )
+})
 
 const toInfo = ({ created, graph, metadata, status, thread, updated }: any): EncodedThreadInfo => ({
   thread,
@@ -373,7 +381,8 @@ const makeThreads = (
         ({ rows }) => rows.map(toInfo)
       )
     ),
-  putThread: (thread, to, now) => guard("setStatus", thread, () => Effect.asVoid(describe(db.run, thread, to, now))),
+  putThread: (thread, to, now) =>
+    guard("setStatus", thread, () => Effect.asVoid(db.ask(() => describe(thread, to, now)))),
   setStatus: (thread, status, now) =>
     guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
   takeFence: (thread, now) =>
@@ -383,17 +392,15 @@ const makeThreads = (
   deleteThread: (thread) =>
     guard("deleteThread", thread, () =>
       Effect.ensuring(
-        db.transaction(
-          Effect.fnUntraced(function* (run) {
-            for (const { key } of (yield* run(Q.keys, [thread])).rows) {
-              const range = [first(Number(key)), first(Number(key) + 1)]
-              yield* run(Q.deleteRows, range)
-              yield* run(Q.deleteWrites, range)
-            }
-            yield* run(Q.deleteNamespaces, [thread])
-            yield* run(Q.deleteThread, [thread])
-          })
-        ),
+        db.transaction(function* () {
+          for (const { key } of (yield* run(Q.keys, [thread])).rows) {
+            const range = [first(Number(key)), first(Number(key) + 1)]
+            yield* run(Q.deleteRows, range)
+            yield* run(Q.deleteWrites, range)
+          }
+          yield* run(Q.deleteNamespaces, [thread])
+          yield* run(Q.deleteThread, [thread])
+        }),
         Effect.sync(() => keys.forget(thread))
       )
     )
@@ -404,7 +411,7 @@ const makeThreads = (
  * where a transaction around an operation may be rolled back, and the number with it.
  */
 export const makeSqlite = (db: Db, guard: Guard, capacity: number): Encoded => {
-  const keys = makeKeys(db.run, capacity)
+  const keys = makeKeys(capacity)
   return {
     ...makeGraphTable(db, guard, Q),
     ...makeWriting(db, keys, guard),
