@@ -6,6 +6,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -419,6 +420,51 @@ describe("PostgreSQL", () => {
       }).pipe(Effect.provide(over(client(3)))),
     60_000
   )
+
+  /** Waits until so many statements wait for locks. */
+  const untilBlocked = (sql: SqlClient.SqlClient, count: number) =>
+    sql<{
+      count: number
+    }>`SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%pregel_%'`.pipe(
+      Effect.repeat({ until: ([row]) => row!.count >= count, schedule: Schedule.spaced("5 millis") })
+    )
+
+  for (const what of ["pending writes", "a commit"] as const) {
+    it.live(`a newer fence waits for ${what} of an older one that have begun, so that its reader sees them`, () =>
+      Effect.gen(function* () {
+        const saver = yield* Checkpointer.Checkpointer
+        const sql = yield* SqlClient.SqlClient
+        const writer = new Writer(saver, newThread())
+        const { thread } = writer.address
+        yield* writer.write([{ set: "x", value: 0 }])
+        const fence = yield* saver.takeFence(thread)
+        const order: Array<string> = []
+        const locked = yield* Deferred.make<void>()
+        const release = yield* Deferred.make<void>()
+        const holder = yield* Effect.fork(
+          sql.withTransaction(
+            sql`SELECT key FROM pregel_namespaces WHERE thread = ${thread} FOR UPDATE`.pipe(
+              Effect.zipRight(Deferred.succeed(locked, undefined)),
+              Effect.zipRight(Deferred.await(release))
+            )
+          )
+        )
+        yield* Deferred.await(locked)
+        const write =
+          what === "a commit"
+            ? Effect.asVoid(saver.commit({ ...writer.next([{ set: "x", value: 1 }]).commit, fence }))
+            : saver.putWrites(writer.address, 1, [pending("a", "x", 1)], fence)
+        const writing = yield* Effect.fork(Effect.tap(write, () => order.push("written")))
+        yield* untilBlocked(sql, 1)
+        const taking = yield* Effect.fork(Effect.tap(saver.takeFence(thread), () => order.push("fenced")))
+        yield* Effect.raceFirst(untilBlocked(sql, 2), Fiber.await(taking))
+        yield* Deferred.succeed(release, undefined)
+        yield* Effect.all([Fiber.join(holder), Fiber.join(writing), Fiber.join(taking)])
+        assert.deepStrictEqual(order, ["written", "fenced"])
+        yield* fails(saver.putWrites(writer.address, 1, [pending("b", "x", 1)], fence), "ThreadConflict")
+      }).pipe(Effect.provide(over(client(5))))
+    )
+  }
 
   it.effect("joins the transaction around it, and is undone with it", () =>
     Effect.gen(function* () {

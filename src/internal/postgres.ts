@@ -39,8 +39,14 @@ const column = (name: string) =>
 const rows = (condition: string, limit: string) =>
   `SELECT n.head, c.seq, c.data, ${WRITES} FROM pregel_namespaces n LEFT JOIN LATERAL (SELECT c.seq, c.data FROM pregel_checkpoints c WHERE c.key = n.key AND c.data <> ''${condition} ORDER BY c.seq DESC LIMIT ${limit}) c ON true WHERE ${NAMESPACE} ORDER BY c.seq DESC`
 
-const fenced = (thread: string, fence: string) =>
-  `EXISTS (SELECT 1 FROM pregel_threads t WHERE t.thread = ${thread} AND t.fence > ${fence})`
+/**
+ * The thread's fence, locked: taking a newer one waits for the statement, or the statement sees it. The statement's own
+ * snapshot may be older than a fence that others have taken meanwhile.
+ */
+const lockedFence = (lock: "SHARE" | "NO KEY UPDATE") =>
+  `latest AS (SELECT t.fence FROM pregel_threads t WHERE t.thread = $1 FOR ${lock}), `
+
+const unfenced = (fence: string) => ` AND NOT EXISTS (SELECT 1 FROM latest WHERE latest.fence > ${fence})`
 
 /** Rows of writes out of parallel arrays, whose first parameter is number `at`. */
 const unnested = (at: number) =>
@@ -161,26 +167,26 @@ const appendStatement = (append: Append): readonly [text: string, params: Readon
     0
   )
   const text = remembered(form, () => {
-    const unfenced = fenceAt > 0 ? ` AND NOT ${fenced("$1", `$${fenceAt}`)}` : ""
+    const mayWrite = fenceAt > 0 ? unfenced(`$${fenceAt}`) : ""
     const exists =
       requiresAt > 0
         ? ` AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $${requiresAt} AND c.data <> '')`
         : ""
     const moved = isFirst
-      ? `INSERT INTO pregel_namespaces AS n (thread, namespace, head) SELECT $1, $2, $3::bigint WHERE $4::bigint = 0${unfenced} ON CONFLICT (thread, namespace) DO UPDATE SET head = excluded.head WHERE n.head = 0${exists} RETURNING n.key`
-      : `UPDATE pregel_namespaces n SET head = $3::bigint WHERE ${NAMESPACE} AND n.head = $4::bigint${unfenced}${exists} RETURNING n.key`
+      ? `INSERT INTO pregel_namespaces AS n (thread, namespace, head) SELECT $1, $2, $3::bigint WHERE $4::bigint = 0${mayWrite} ON CONFLICT (thread, namespace) DO UPDATE SET head = excluded.head WHERE n.head = 0${exists} RETURNING n.key`
+      : `UPDATE pregel_namespaces n SET head = $3::bigint WHERE ${NAMESPACE} AND n.head = $4::bigint${mayWrite}${exists} RETURNING n.key`
     const values = `SELECT $1, $${threadAt}::integer, coalesce($${threadAt + 1}::text, 'idle'), 0, $${threadAt + 2}::bigint, $${threadAt + 2}::bigint, $${threadAt + 3}::text FROM moved`
     const described = threadAt > 0 ? `, described AS (${DESCRIBE(values, `$${threadAt + 1}`)})` : ""
     const saved = writesAt > 0 ? savingWrites("moved", "$3", writesAt) : ""
-    return `WITH moved AS (${moved})${saved}${described} INSERT INTO pregel_checkpoints (key, seq, log, data) SELECT key, $3::bigint, $5::text, $6::text FROM moved`
+    return `WITH ${fenceAt > 0 ? lockedFence("NO KEY UPDATE") : ""}moved AS (${moved})${saved}${described} INSERT INTO pregel_checkpoints (key, seq, log, data) SELECT key, $3::bigint, $5::text, $6::text FROM moved`
   })
   return [text, params]
 }
 
 const PUT_WRITES = (isFenced: boolean) =>
   // The lock keeps the namespace from being deleted before the writes are there.
-  `WITH found AS (SELECT n.key FROM pregel_namespaces n WHERE ${NAMESPACE} AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $3::bigint AND c.data <> '')${
-    isFenced ? ` AND NOT ${fenced("$1", "$10")}` : ""
+  `WITH ${isFenced ? lockedFence("SHARE") : ""}found AS (SELECT n.key FROM pregel_namespaces n WHERE ${NAMESPACE} AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $3::bigint AND c.data <> '')${
+    isFenced ? unfenced("$10") : ""
   } FOR SHARE)${savingWrites("found", "$3", 4)} SELECT key FROM found`
 
 const PUT = PUT_WRITES(false)
