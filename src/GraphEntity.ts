@@ -159,11 +159,12 @@ export const tuning = (options: Tuning = {}): Partial<ShardingConfig["Type"]> =>
   const part = (share: number, most: number) => Duration.millis(Math.min(takeover / share, most))
   return {
     shardLockDisableAdvisory: true,
-    shardLockExpiration: Duration.millis(takeover),
+    // A runner that has tried in vain to take a lock waits for a second before it tries again.
+    shardLockExpiration: Duration.millis(Math.max(takeover - 1000, 1000)),
     // Also the time limit of every query about locks: one that takes longer makes the runner give up all its threads.
-    shardLockRefreshInterval: Duration.millis(takeover / 3),
+    shardLockRefreshInterval: Duration.millis(takeover / 4),
     refreshAssignmentsInterval: part(10, 3_000),
-    entityMessagePollInterval: part(10, 10_000),
+    entityMessagePollInterval: part(10, 3_000),
     runnerHealthCheckInterval: part(5, 60_000),
     entityTerminationTimeout: options.superstep ?? "15 seconds"
   }

@@ -369,7 +369,13 @@ describe("SQLite", () => {
 
 describe("PostgreSQL", () => {
   const client = (maxConnections?: number) =>
-    Layer.fresh(PgClient.layer({ url: Redacted.make(inject("pgUrl")), maxConnections }))
+    Layer.fresh(
+      PgClient.layer({
+        url: Redacted.make(inject("pgUrl")),
+        maxConnections,
+        applicationName: `damage-${Math.random()}`
+      })
+    )
   const over = (sql: ReturnType<typeof client>) => Layer.provideMerge(SqlCheckpointer.layer(), sql)
   const schemaOf = (name: string) => `${name}_${Math.random().toString(36).slice(2)}`
   let threads = 0
@@ -421,11 +427,11 @@ describe("PostgreSQL", () => {
     60_000
   )
 
-  /** Waits until so many statements wait for locks. */
+  /** Waits until so many statements of this client wait for locks. */
   const untilBlocked = (sql: SqlClient.SqlClient, count: number) =>
     sql<{
       count: number
-    }>`SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%pregel_%'`.pipe(
+    }>`SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock'`.pipe(
       Effect.repeat({ until: ([row]) => row!.count >= count, schedule: Schedule.spaced("5 millis") })
     )
 

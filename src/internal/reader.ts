@@ -24,6 +24,37 @@ export interface Rows<E> {
   readonly logs: (ranges: ReadonlyArray<Range>) => Effect.Effect<Column, E>
 }
 
+interface Question {
+  readonly column: keyof Rows<never>
+  readonly ranges: ReadonlyArray<Range>
+}
+
+/** Decoding that asks for more rows where it needs them, which is seldom. */
+export type Reading<A> = Generator<Question, A, Column>
+
+function* ask(column: Question["column"], ranges: ReadonlyArray<Range>): Reading<Column> {
+  return yield { column, ranges }
+}
+
+const damaged = (cause: unknown): RecordError =>
+  cause instanceof RecordError ? cause : new RecordError(`it is damaged (${cause})`)
+
+/** Reads with the rows of a driver; whatever the decoding throws means damaged rows. */
+export const readFrom = <A, E>(rows: Rows<E>, reading: () => Reading<A>): Effect.Effect<A, E | RecordError> =>
+  Effect.suspend(() => {
+    const questions = reading()
+    const go = (...answer: [] | [Column]): Effect.Effect<A, E | RecordError> => {
+      try {
+        const step = questions.next(...answer)
+        if (step.done === true) return Effect.succeed(step.value)
+        return Effect.flatMap(rows[step.value.column](step.value.ranges), go)
+      } catch (cause) {
+        return Effect.fail(damaged(cause))
+      }
+    }
+    return go()
+  })
+
 /** A state with the items of its append channels. */
 export interface Read {
   readonly state: State
@@ -37,100 +68,81 @@ type Logs = ReadonlyArray<{ readonly seq: number; readonly items: Items }>
 
 /** Runs decoding code; whatever it throws means damaged rows. */
 export const decoding = <A>(decode: () => A): Effect.Effect<A, RecordError> =>
-  Effect.try({
-    try: decode,
-    catch: (cause) => (cause instanceof RecordError ? cause : new RecordError(`it is damaged (${cause})`))
-  })
+  Effect.try({ try: decode, catch: damaged })
 
-/**
- * Remembers states, branches and logs as long as one caller reads one namespace.
- *
- * Each load makes a reader, so its functions are plain ones: to make an `Effect.fnUntraced` costs more than to run it.
- */
-export const makeReader = <E>(rows: Rows<E>) => {
-  const states = new Map<number, State>()
-  const runs = new Map<number, Ancestry>()
-  let logs: { readonly run: number; readonly from: number; readonly to: number; readonly rows: Logs } | undefined
+/** Remembers states, branches and logs as long as one caller reads one namespace. */
+export class Reader {
+  private readonly states = new Map<number, State>()
+  private readonly runs = new Map<number, Ancestry>()
+  private logs: { readonly run: number; readonly from: number; readonly to: number; readonly rows: Logs } | undefined;
 
   /** The runs before the run that begins at `run`. */
-  const beforeRun = (run: number) =>
-    Effect.gen(function* () {
-      if (run === 0) return ROOT
-      const known = runs.get(run)
-      if (known !== undefined) return known
-      const [start] = yield* rows.data([[run, run]])
-      // Of a removed checkpoint the log remains, if others need the run it began.
-      const [log] = start === undefined ? yield* rows.logs([[run, run]]) : []
-      const before = yield* decoding(() =>
-        start !== undefined ? parse(run, start.text).before : log && parseLog(run, log.text).before
-      )
-      if (before === undefined) return yield* Effect.fail(new RecordError(`row ${run} does not begin a run`))
-      runs.set(run, before)
-      return before
-    })
+  *beforeRun(run: number): Reading<Ancestry> {
+    if (run === 0) return ROOT
+    const known = this.runs.get(run)
+    if (known !== undefined) return known
+    const [start] = yield* ask("data", [[run, run]])
+    // Of a removed checkpoint the log remains, if others need the run it began.
+    const [log] = start === undefined ? yield* ask("logs", [[run, run]]) : []
+    const before = start !== undefined ? parse(run, start.text).before : log && parseLog(run, log.text).before
+    if (before === undefined) throw new RecordError(`row ${run} does not begin a run`)
+    this.runs.set(run, before)
+    return before
+  }
 
   /** The branch that ends with `row`, at least back to `from`. */
-  const branch = (row: Row, before: Ancestry, from: number) =>
-    Effect.gen(function* () {
-      let ranges: ReadonlyArray<Range> = [...before.ranges, [row.run, row.seq]]
-      for (let block = before.block; block !== 0 && ranges[0]![0] > from; ) {
-        const older = yield* beforeRun(block)
-        ranges = [...older.ranges, ...ranges]
-        block = older.block
-      }
-      return ranges
-    })
+  *branch(row: Row, before: Ancestry, from: number): Reading<ReadonlyArray<Range>> {
+    let ranges: ReadonlyArray<Range> = [...before.ranges, [row.run, row.seq]]
+    for (let block = before.block; block !== 0 && ranges[0]![0] > from; ) {
+      const older = yield* this.beforeRun(block)
+      ranges = [...older.ranges, ...ranges]
+      block = older.block
+    }
+    return ranges
+  }
 
-  const parentState = (row: Row, before: Ancestry) =>
-    Effect.gen(function* () {
-      const parent = row.parent?.seq ?? 0
-      const known = states.get(parent)
-      if (known !== undefined) return known
-      const found = yield* rows.data(between(yield* branch(row, before, row.base), row.base, parent))
-      return yield* decoding(() => {
-        const chain = found.map(({ seq, text }) => parse(seq, text))
-        const whole = chain.findLastIndex((link) => link.base === link.seq)
-        let state: State | undefined
-        for (const link of whole < 0 ? [] : chain.slice(whole)) {
-          state = fold(link, state)
-          states.set(link.seq, state)
-        }
-        return state
-      })
-    })
+  private *parentState(row: Row, before: Ancestry): Reading<State | undefined> {
+    const parent = row.parent?.seq ?? 0
+    const known = this.states.get(parent)
+    if (known !== undefined) return known
+    const found = yield* ask("data", between(yield* this.branch(row, before, row.base), row.base, parent))
+    const chain = found.map(({ seq, text }) => parse(seq, text))
+    const whole = chain.findLastIndex((link) => link.base === link.seq)
+    let state: State | undefined
+    for (const link of whole < 0 ? [] : chain.slice(whole)) {
+      state = fold(link, state)
+      this.states.set(link.seq, state)
+    }
+    return state
+  }
 
-  const logsOf = (row: Row, before: Ancestry, from: number) =>
-    Effect.gen(function* () {
-      if (logs !== undefined && logs.run === row.run && logs.from <= from && logs.to >= row.seq) return logs.rows
-      const found = yield* rows.logs(between(yield* branch(row, before, from), from, row.seq))
-      const parsed = yield* decoding(() => found.map(({ seq, text }) => ({ seq, items: parseLog(seq, text).items })))
-      logs = { run: row.run, from, to: row.seq, rows: parsed }
-      return parsed
-    })
+  private *logsOf(row: Row, before: Ancestry, from: number): Reading<Logs> {
+    const { logs } = this
+    if (logs !== undefined && logs.run === row.run && logs.from <= from && logs.to >= row.seq) return logs.rows
+    const found = yield* ask("logs", between(yield* this.branch(row, before, from), from, row.seq))
+    const rows = found.map(({ seq, text }) => ({ seq, items: parseLog(seq, text).items }))
+    this.logs = { run: row.run, from, to: row.seq, rows }
+    return rows
+  }
 
   /** The state of a row without its append channels' items. */
-  const state = (row: Row) =>
-    Effect.gen(function* () {
-      const before = row.before ?? (yield* beforeRun(row.run))
-      if (row.before !== undefined) runs.set(row.seq, row.before)
-      const parent = row.base === row.seq ? undefined : yield* parentState(row, before)
-      const found = yield* decoding(() => fold(row, parent))
-      states.set(row.seq, found)
-      return { state: found, before }
-    })
+  *state(row: Row): Reading<{ readonly state: State; readonly before: Ancestry }> {
+    const before = row.before ?? (yield* this.beforeRun(row.run))
+    if (row.before !== undefined) this.runs.set(row.seq, row.before)
+    const parent = row.base === row.seq ? undefined : yield* this.parentState(row, before)
+    const state = fold(row, parent)
+    this.states.set(row.seq, state)
+    return { state, before }
+  }
 
   /** Adds the items of the append channels. */
-  const items = ({ before, state }: { readonly state: State; readonly before: Ancestry }) =>
-    Effect.gen(function* () {
-      const lists: Array<readonly [string, Cell & { readonly append: true }]> = []
-      for (const [name, cell] of state.cells) if (cell.append) lists.push([name, cell])
-      const found = lists.some(([, cell]) => cell.length > 0) ? yield* logsOf(state.row, before, firstOf(state)) : []
-      return yield* decoding((): Read => {
-        const { seq } = state.row
-        const items = new Map(lists.map(([name, cell]) => [name, itemsOf(name, cell, found, seq)]))
-        return { state, before, items, own: found.find((log) => log.seq === seq)?.items }
-      })
-    })
-
-  return { state, items, branch, beforeRun }
+  *items({ before, state }: { readonly state: State; readonly before: Ancestry }): Reading<Read> {
+    const lists: Array<readonly [string, Cell & { readonly append: true }]> = []
+    for (const [name, cell] of state.cells) if (cell.append) lists.push([name, cell])
+    const isFilled = lists.some(([, cell]) => cell.length > 0)
+    const found = isFilled ? yield* this.logsOf(state.row, before, firstOf(state)) : []
+    const { seq } = state.row
+    const items = new Map(lists.map(([name, cell]) => [name, itemsOf(name, cell, found, seq)]))
+    return { state, before, items, own: found.find((log) => log.seq === seq)?.items }
+  }
 }

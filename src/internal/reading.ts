@@ -16,12 +16,12 @@ import {
   seqOfId,
   type ThreadStatus
 } from "../Checkpoint.js"
-import type { Encoded, EncodedRow, EncodedThreadInfo } from "../CheckpointDriver.js"
+import type { Encoded, EncodedRow, EncodedThreadInfo, Range } from "../CheckpointDriver.js"
 import type { Checkpointer, Loaded, ThreadInfo } from "../Checkpointer.js"
 import { CheckpointDecodeError, CheckpointerError } from "../GraphError.js"
 import { addressProblem, encodeAddress, invalid, matches, now, onThread } from "./address.js"
 import { lineOf, parse, recordOf, resultsOf, seenOf } from "./fold.js"
-import { decoding, makeReader, type Read } from "./reader.js"
+import { decoding, type Read, Reader, type Reading, readFrom } from "./reader.js"
 import { decodeName, RecordError, unsealWrite } from "./record.js"
 import { type Graphs, toLineage } from "./writing.js"
 
@@ -43,11 +43,19 @@ export const located =
         })
       : error
 
+/** Which checkpoints a caller wants: by id, or by metadata with source and step. */
+type Wanted = (id: string, record: () => Readonly<Record<string, Json>>) => boolean
+
+/** Decodes a row; `undefined` where it is not wanted. */
+function* readRow(reader: Reader, { data, seq }: EncodedRow, wanted: Wanted): Reading<Read | undefined> {
+  const row = parse(seq, data)
+  const found = yield* reader.state(row)
+  const record = () => ({ ...recordOf(found.state.metadata), source: row.source, step: row.step })
+  return wanted(makeId(seq, row.created), record) ? yield* reader.items(found) : undefined
+}
+
 /** `load` and `list` over a driver. */
 export const makeReading = (encoded: Encoded, graphs: Graphs) => {
-  const readerOf = (address: Address) =>
-    makeReader({ data: (ranges) => encoded.data(address, ranges), logs: (ranges) => encoded.logs(address, ranges) })
-
   const decodeWrites = (seq: number, writes: ReadonlyArray<PendingWrite>): ReadonlyArray<PendingWrite> =>
     writes
       .map((write) => ({
@@ -96,25 +104,26 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
     }
   }
 
-  /** Decodes one row; `undefined` where `wanted` refuses it. */
-  const decodeRow = Effect.fnUntraced(function* (
-    reader: ReturnType<typeof readerOf>,
-    row: EncodedRow,
-    head: number,
-    wanted: (id: string, record: () => Readonly<Record<string, Json>>) => boolean
-  ) {
-    const parsed = yield* decoding(() => parse(row.seq, row.data))
-    const found = yield* reader.state(parsed)
-    const { metadata, graph: graphNumber } = found.state
-    const { created, seq, source, step } = parsed
-    if (!wanted(makeId(seq, created), () => ({ ...recordOf(metadata), source, step }))) return undefined
-    const read = yield* reader.items(found)
-    const graph = yield* graphs.graphOf(graphNumber)
-    return yield* decoding(() => {
-      if (graph === undefined) throw new RecordError(`row ${seq} names graph ${graphNumber}, which is not stored`)
-      return loaded(read, graph, head, row.writes.length === 0 ? [] : decodeWrites(seq, row.writes))
-    })
-  })
+  /** Loads one row of a namespace; `undefined` where it is not wanted. */
+  const loadRow = (address: Address, reader: Reader, row: EncodedRow, head: number, wanted: Wanted) => {
+    const rows = {
+      data: (ranges: ReadonlyArray<Range>) => encoded.data(address, ranges),
+      logs: (ranges: ReadonlyArray<Range>) => encoded.logs(address, ranges)
+    }
+    return Effect.flatMap(
+      readFrom(rows, () => readRow(reader, row, wanted)),
+      (read) => {
+        if (read === undefined) return Effect.succeed(undefined)
+        const { graph: number } = read.state
+        return Effect.flatMap(graphs.graphOf(number), (graph) =>
+          decoding(() => {
+            if (graph === undefined) throw new RecordError(`row ${row.seq} names graph ${number}, which is not stored`)
+            return loaded(read, graph, head, row.writes.length === 0 ? [] : decodeWrites(row.seq, row.writes))
+          })
+        )
+      }
+    )
+  }
 
   const load: Service["load"] = Effect.fnUntraced(function* (address, id) {
     const problem = addressProblem(address)
@@ -124,9 +133,8 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
     const at = encodeAddress(address)
     const { head, row } = yield* encoded.read(at, seq)
     if (row === undefined) return undefined
-    return yield* decodeRow(readerOf(at), row, head, (found) => id === undefined || found === id).pipe(
-      Effect.mapError(located(address, row.seq))
-    )
+    const wanted = (found: string) => id === undefined || found === id
+    return yield* Effect.mapError(loadRow(at, new Reader(), row, head, wanted), located(address, row.seq))
   })
 
   const list: Service["list"] = (address, options = {}) => {
@@ -141,17 +149,16 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
     if (problem !== undefined || last === undefined)
       return Stream.fail(invalid("list", address.thread, String(problem)))
     const at = encodeAddress(address)
-    const reader = readerOf(at)
+    const reader = new Reader()
     const filtered = Object.keys(filter).length > 0
+    const wanted: Wanted = (_, record) => !filtered || matches(record(), filter)
     const page = Effect.fnUntraced(function* (head: number, from: number, left: number) {
       const size = filtered ? PAGE : Math.min(PAGE, left)
       const rows = size === 0 ? [] : yield* encoded.page(at, from, size)
       const found: Array<Loaded> = []
       for (const row of rows) {
         if (found.length >= left) break
-        const one = yield* decodeRow(reader, row, head, (_, record) => !filtered || matches(record(), filter)).pipe(
-          Effect.mapError(located(address, row.seq))
-        )
+        const one = yield* Effect.mapError(loadRow(at, reader, row, head, wanted), located(address, row.seq))
         if (one !== undefined) found.push(one)
       }
       const rest = left - found.length

@@ -7,7 +7,7 @@ import { type Address, INTERRUPT, type Json, RESULT, RESUME } from "../Checkpoin
 import type { Encoded, Range, RawRow, Rewrite } from "../CheckpointDriver.js"
 import { CheckpointerError } from "../GraphError.js"
 import { between, firstOf, parse, parseLog, type Row, recordOf, stubLog, wholeData } from "./fold.js"
-import { decoding, makeReader } from "./reader.js"
+import { decoding, Reader, type Reading, readFrom } from "./reader.js"
 import type { Ancestry, RecordError } from "./record.js"
 
 /** What decides whether a checkpoint stays. */
@@ -42,10 +42,12 @@ const isPaused = (writes: RawRow["writes"]): boolean => {
 
 /** A reader of one namespace that also finds the runs that removed rows began. */
 const makeScan = (encoded: Encoded, address: Address) => {
-  const reader = makeReader({
-    data: (ranges) => encoded.data(address, ranges),
-    logs: (ranges) => encoded.logs(address, ranges)
-  })
+  const reader = new Reader()
+  const rows = {
+    data: (ranges: ReadonlyArray<Range>) => encoded.data(address, ranges),
+    logs: (ranges: ReadonlyArray<Range>) => encoded.logs(address, ranges)
+  }
+  const read = <A>(reading: (reader: Reader) => Reading<A>) => readFrom(rows, () => reading(reader))
   const all = Effect.fnUntraced(function* () {
     const checkpoints: Array<Known> = []
     /** Every row, and the runs before it if it begins one. */
@@ -59,7 +61,7 @@ const makeScan = (encoded: Encoded, address: Address) => {
           continue
         }
         const row = yield* decoding(() => parse(seq, data))
-        const { state } = yield* reader.state(row)
+        const { state } = yield* read((reader) => reader.state(row))
         rows.set(seq, { hasLog: log !== null, before: row.before })
         checkpoints.push({
           row,
@@ -73,7 +75,7 @@ const makeScan = (encoded: Encoded, address: Address) => {
       after = page.at(-1)!.seq
     }
   })
-  return { reader, all }
+  return { read, all }
 }
 
 type Scan = ReturnType<typeof makeScan>
@@ -88,14 +90,15 @@ const needsOf = Effect.fnUntraced(function* (
   const runs = new Set<number>()
   const whole: Array<{ readonly seq: number; readonly data: string }> = []
   for (const { row, seq } of stays) {
-    const found = yield* scan.reader.state(row)
+    const found = yield* scan.read((reader) => reader.state(row))
     const first = firstOf(found.state)
-    const branch = yield* scan.reader.branch(row, found.before, first)
+    const branch = yield* scan.read((reader) => reader.branch(row, found.before, first))
     if (first < seq) ranges.push(...between(branch, first, seq - 1))
     if (row.run !== 0) runs.add(row.run)
     for (let block = found.before.block; block !== 0 && !runs.has(block); ) {
       runs.add(block)
-      block = (yield* scan.reader.beforeRun(block)).block
+      const start = block
+      block = (yield* scan.read((reader) => reader.beforeRun(start))).block
     }
     if (row.base !== seq && row.parent !== undefined && !isKept(row.parent.seq)) {
       const data = yield* decoding(() => wholeData(found.state))
