@@ -74,6 +74,9 @@ export interface Checkpoint extends Header {
 /** Metadata key of the schema versions of a checkpoint's channels, where they are not the first. */
 export const CHANNEL_VERSIONS = "channel_versions"
 
+/** Metadata key of a thread that is being made as a copy: which call makes it. */
+export const COPYING = "__copying__"
+
 /** Reserved channels of pending writes. */
 export const RESULT = "__writes__"
 export const INTERRUPT = "__interrupt__"

@@ -189,9 +189,10 @@ export class Checkpointer extends Context.Tag("effect-pregel/Checkpointer")<
     readonly deleteThread: (thread: string) => Effect.Effect<void, CheckpointerError>
     /**
      * Copies a thread with its whole history, ids included, to an id that has none. Not atomic: if it fails, the copy
-     * is removed again.
+     * is removed again. One that has a name is left as far as it came: the next call of that name goes on with it, and
+     * does nothing if it is complete.
      */
-    readonly copyThread: (from: string, to: string) => Effect.Effect<void, CheckpointerError>
+    readonly copyThread: (from: string, to: string, name?: string | undefined) => Effect.Effect<void, CheckpointerError>
     /** Removes the checkpoints of some runs (`run_id` of their metadata) with their pending writes; returns how many. */
     readonly deleteRuns: (
       thread: string,

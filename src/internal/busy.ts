@@ -1,6 +1,6 @@
 /** One run at a time on a thread, within this process. Other processes are kept off by compare-and-set at the commit. */
 import * as Effect from "effect/Effect"
-import { RunCancelled, ThreadBusy } from "../GraphError.js"
+import { CheckpointerError, RunCancelled, ThreadBusy } from "../GraphError.js"
 
 /** What to do when a run of the thread is in progress. */
 export type Multitask = "reject" | "enqueue" | "interrupt" | "rollback"
@@ -76,3 +76,16 @@ export const exclusive = <A, E, R>(
     const body = Effect.suspend(() => effect(holder, policy === "rollback" ? before[0]?.base : undefined))
     return Effect.ensuring(line.turn.withPermits(1)(body), release)
   })
+
+/** Copies something to a thread while nobody runs it. */
+export const copying = (
+  storage: object,
+  thread: string,
+  copy: Effect.Effect<void, CheckpointerError>
+): Effect.Effect<void, CheckpointerError> =>
+  Effect.catchTag(
+    exclusive(storage, thread, "reject", () => copy),
+    "ThreadBusy",
+    () =>
+      new CheckpointerError({ operation: "copyThread", thread, reason: "Busy", detail: "a run is in progress on it" })
+  )

@@ -5,11 +5,11 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Encoded } from "../CheckpointDriver.js"
 import type { Checkpointer } from "../Checkpointer.js"
-import { CheckpointerError } from "../GraphError.js"
-import { invalid, now, onThread } from "./address.js"
+import { now, onThread } from "./address.js"
+import { makeCopying } from "./copying.js"
 import { located } from "./reading.js"
 import { decodeName } from "./record.js"
-import { type Candidate, copyNamespace, retain } from "./retention.js"
+import { type Candidate, retain } from "./retention.js"
 
 type Service = Context.Tag.Service<typeof Checkpointer>
 
@@ -30,36 +30,8 @@ export const makeHousekeeping = (encoded: Encoded): Pick<Service, "copyThread" |
     return removed
   })
 
-  const copy = Effect.fnUntraced(function* ({ from, to }: { readonly from: string; readonly to: string }) {
-    const namespaces = yield* encoded.namespaces(from)
-    if (namespaces.length === 0) return yield* invalid("copyThread", decodeName(from), "it has no checkpoint")
-    if ((yield* encoded.namespaces(to)).length > 0) {
-      return yield* invalid("copyThread", decodeName(to), "it has checkpoints already")
-    }
-    const at = yield* now
-    const copyAll = Effect.gen(function* () {
-      for (const namespace of namespaces) {
-        const [source, target] = [from, to].map((thread) => ({ thread, namespace }))
-        if (!(yield* copyNamespace(encoded, source!, target!, at))) {
-          return yield* new CheckpointerError({
-            operation: "copyThread",
-            reason: "Busy",
-            detail: "it is written to by others",
-            thread: decodeName(to)
-          })
-        }
-      }
-      const info = yield* encoded.thread(from)
-      if (info !== undefined) yield* encoded.putThread(to, info, at)
-    })
-    yield* Effect.onError(copyAll, () => Effect.ignore(encoded.deleteThread(to)))
-  })
-
   return {
-    copyThread: (from, to) =>
-      onThread("copyThread", from, (source) =>
-        onThread("copyThread", to, (target) => copy({ from: source, to: target }))
-      ),
+    copyThread: makeCopying(encoded),
     deleteRuns: (thread, runs) =>
       onThread("deleteRuns", thread, (name) => {
         const gone = new Set<unknown>(runs)

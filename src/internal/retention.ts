@@ -195,9 +195,9 @@ export const retain = Effect.fnUntraced(function* (
   keep: (candidate: Candidate) => boolean
 ) => Effect.Effect<number, Fails>
 
-/** Copies every row of a namespace to an empty one. */
+/** Copies every row of a namespace that comes after those of the copy; false if somebody else writes to the copy. */
 export const copyNamespace = Effect.fnUntraced(function* (encoded: Encoded, from: Address, to: Address, now: number) {
-  for (let after = 0; ; ) {
+  for (let after = (yield* encoded.read(to, undefined)).head; ; ) {
     const page: ReadonlyArray<RawRow> = yield* encoded.raw(from, after, PAGE)
     if (page.length === 0) return true
     const rewrite = { address: to, expectedHead: after, rows: page, remove: [], now }

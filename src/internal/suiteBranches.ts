@@ -268,6 +268,30 @@ const housekeeping: ReadonlyArray<Case> = [
       yield* fails(saver.copyThread(`${thread}-never`, `${thread}-new`), "CheckpointerError", "InvalidRequest")
       same(yield* saver.namespaces(`${thread}-new`), [])
     })
+  },
+  {
+    name: "a copy that has a name is made once, also where its thread has a fence",
+    run: Effect.fnUntraced(function* (saver, thread) {
+      const to = `${thread}-copy`
+      const root = new Writer(saver, thread)
+      for (let i = 0; i < 3; i++) {
+        yield* root.write([{ append: "log", items: [i] }], { status: "idle", metadata: { a: 1, run_id: "own" } })
+      }
+      const fence = yield* saver.takeFence(to)
+      yield* saver.copyThread(thread, to, "first")
+      const copy = new Writer(saver, to)
+      const metadata = { a: 1, run_id: "first" }
+      same((yield* saver.thread(to))?.metadata, metadata)
+      const { head, lineage } = (yield* saver.load(copy.address))!
+      Object.assign(copy, { head, last: { node: root.all.at(-1)!, lineage } })
+      yield* copy.write([{ append: "log", items: ["in the copy"] }], { fence })
+      yield* saver.copyThread(thread, to, "first")
+      sameCheckpoint(yield* saver.load(copy.address), copy.all[0]!)
+      yield* fails(saver.copyThread(thread, to, "second"), "CheckpointerError", "InvalidRequest")
+      yield* saver.deleteThread(thread)
+      yield* saver.copyThread(thread, to, "first")
+      same((yield* saver.thread(to))?.metadata, metadata)
+    })
   }
 ]
 
