@@ -29,6 +29,8 @@ export interface NodeData {
   readonly onError: ((failure: any) => Effect.Effect<unknown, unknown, any>) | undefined
   readonly handlerPolicy: NodePolicy
   readonly renamedFrom: string | undefined
+  /** The graph that the node is. */
+  readonly graph?: Topology | undefined
 }
 
 /** A graph as the builder collected it. */
@@ -318,6 +320,7 @@ const makeNodes = (
       writes: node.writes && new Set(node.writes.map((name) => draft.ids.get(name)!)),
       worker: node.input !== undefined,
       renamedFrom: node.renamedFrom,
+      graph: node.graph,
       targets: node.targets,
       policy: node.policy,
       errorHandler: node.onError === undefined ? undefined : data.nodes.length + 1 + handled.indexOf(node)

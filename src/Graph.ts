@@ -121,7 +121,10 @@ class GraphImpl {
   addGraph(name: string, child: CompiledGraph.Any, options: AnyGraphOptions = {}): GraphImpl {
     const run = graphNode(this.channels, child, options)
     const { goto } = options
-    return this.with((data) => data.drafts.push((defaults) => nodeData(name, run, { goto }, undefined, defaults)))
+    const graph = child.topology
+    return this.with((data) =>
+      data.drafts.push((defaults) => ({ ...nodeData(name, run, { goto }, undefined, defaults), graph }))
+    )
   }
 
   defaults(options: Defaults): GraphImpl {

@@ -99,6 +99,8 @@ export interface Node {
   readonly worker: boolean
   /** What threads may know it as. */
   readonly renamedFrom: string | undefined
+  /** The graph that the node is. */
+  readonly graph?: Topology | undefined
 }
 
 /** A join edge: `target` runs when all of `sources` have. */
