@@ -8,8 +8,10 @@ import * as Either from "effect/Either"
 import type { Json } from "./Checkpoint.js"
 import * as Codec from "./Codec.js"
 import { type Command, make as makeCommand, type Target } from "./Command.js"
+import { PendingInterrupt } from "./GraphError.js"
 import type { GraphEvent } from "./GraphEvent.js"
 import { NotJson, stringify } from "./internal/json.js"
+import { UNCHECKED } from "./internal/unchecked.js"
 import type { Send } from "./Send.js"
 import type { StateSnapshot } from "./Snapshot.js"
 import type { Topology } from "./Topology.js"
@@ -176,6 +178,8 @@ export const decodeEvent = (topology: Topology, json: Json): Result<GraphEvent> 
         "result",
         mapResult(event.result, (name, value) => codecOf(topology, name).decodeUpdate(value))
       ) as Result<GraphEvent>
+    case "Interrupted":
+      return Either.right({ ...event, interrupts: questions(event.interrupts) })
     default:
       return Either.right(event)
   }
@@ -213,7 +217,9 @@ export const decodeSnapshot = (topology: Topology, json: Json): Result<StateSnap
     const tasks: Array<any> = []
     for (const task of snapshot.tasks) {
       const result = yield* mapResult(task.result, (name, value) => codecOf(topology, name).decodeUpdate(value))
-      tasks.push({ ...task, result })
+      tasks.push({ ...task, result, interrupts: questions(task.interrupts) })
     }
-    return { ...snapshot, values, tasks }
+    return { ...snapshot, values, tasks, interrupts: questions(snapshot.interrupts) }
   })
+
+const questions = (asked: ReadonlyArray<PendingInterrupt>) => asked.map((one) => new PendingInterrupt(one, UNCHECKED))
