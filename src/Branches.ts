@@ -15,7 +15,10 @@ export interface Branch {
   readonly isHead: boolean
 }
 
-const pointOf = ({ created, id, source, step }: Header): Point => ({ id, step, source, created })
+/** What the tree is made of. */
+export type Links = Point & Pick<Header, "seq"> & Partial<Pick<Header, "parent">>
+
+const pointOf = ({ created, id, source, step }: Point): Point => ({ id, step, source, created })
 
 interface Growing {
   readonly points: Array<Point>
@@ -24,12 +27,12 @@ interface Growing {
 }
 
 /** The tree of checkpoints. A thread has several roots where a run was rolled back to nothing. */
-export const treeOf = (headers: ReadonlyArray<Header>): ReadonlyArray<Branch> => {
+export const treeOf = (headers: ReadonlyArray<Links>): ReadonlyArray<Branch> => {
   const oldestFirst = headers.slice().sort((a, b) => a.seq - b.seq)
   const head = oldestFirst.at(-1)?.seq
   const known = new Set(oldestFirst.map(({ seq }) => seq))
-  const children = new Map<number, Array<Header>>()
-  const roots: Array<Header> = []
+  const children = new Map<number, Array<Links>>()
+  const roots: Array<Links> = []
   for (const header of oldestFirst) {
     const { parent } = header
     if (parent === undefined || !known.has(parent.seq)) roots.push(header)
@@ -41,11 +44,11 @@ export const treeOf = (headers: ReadonlyArray<Header>): ReadonlyArray<Branch> =>
   for (let next = open.shift(); next !== undefined; next = open.shift()) {
     const branch: Growing = { points: [], forks: [], isHead: false }
     next.into.push(branch)
-    let at: Header | undefined = next.header
+    let at: Links | undefined = next.header
     while (at !== undefined) {
       branch.points.push(pointOf(at))
       branch.isHead = at.seq === head
-      const following: ReadonlyArray<Header> = children.get(at.seq) ?? []
+      const following: ReadonlyArray<Links> = children.get(at.seq) ?? []
       if (following.length > 1) for (const header of following) open.push({ header, into: branch.forks })
       at = following.length === 1 ? following[0] : undefined
     }

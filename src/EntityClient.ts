@@ -4,6 +4,7 @@
 import type { AlreadyProcessingMessage, MailboxFull, PersistenceError } from "@effect/cluster/ClusterError"
 import { Sharding } from "@effect/cluster/Sharding"
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
@@ -12,6 +13,7 @@ import * as Mailbox from "effect/Mailbox"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
+import * as Branches from "./Branches.js"
 import type { ListOptions } from "./Checkpointer.js"
 import type { Refusal } from "./Codec.js"
 import { isCommand } from "./Command.js"
@@ -75,11 +77,25 @@ const runIdOf = (options: { readonly runId?: string | undefined }): Effect.Effec
 const optionsOf = (options: any): typeof Protocol.RunOptions.Type => ({
   recursionLimit: options.recursionLimit,
   concurrency: options.concurrency,
+  stepTimeout: options.stepTimeout === undefined ? undefined : Duration.toMillis(options.stepTimeout),
+  freeze: options.freeze,
   durability: options.durability,
   interruptBefore: options.interruptBefore,
   interruptAfter: options.interruptAfter,
   metadata: options.metadata
 })
+
+/** What a task is taken to have returned, as JSON. */
+const encodeChange = (
+  topology: Topology,
+  { as = null, update }: { readonly update: any; readonly as?: string | null | undefined }
+): Either.Either<Protocol.Update, Refusal> => {
+  if (isCommand(update)) {
+    return Either.map(Wire.encodeCommand(topology, update), (command) => ({ update: null, command, as }))
+  }
+  if (update === undefined || update === null) return Either.right({ update: null, command: null, as })
+  return Either.map(Wire.encodeUpdate(topology, update), (update) => ({ update, command: null, as }))
+}
 
 const modeOf = (event: GraphEvent): ReadonlyArray<Mode> => {
   switch (event._tag) {
@@ -247,17 +263,35 @@ class RemoteThread {
     readonly topology: Topology,
     readonly entity: ThreadEntity,
     readonly id: string,
-    readonly checkpoint: string | undefined
+    readonly checkpoint: string | undefined,
+    /** Of a subgraph; `""` for the thread's own graph. */
+    readonly namespace = "",
+    /** Of a subgraph: the thread's own graph, which runs it. */
+    readonly root?: RemoteThread
   ) {}
 
-  private call<A>(operation: string, send: (client: ReturnType<Client>) => Effect.Effect<A, any, any>) {
-    return Effect.flatMap(clientOf(this.entity), (client) => send(client(this.id))).pipe(
-      Effect.mapError(outage(this.id, operation))
+  private get place(): Protocol.Place {
+    const { checkpoint = null, namespace, root, topology } = this
+    return { at: checkpoint, subgraph: root && { ...topology.identity, namespace } }
+  }
+
+  /** The graph that runs. */
+  private get whole(): Topology {
+    return (this.root ?? this).topology
+  }
+
+  private call<A>(
+    operation: string,
+    send: (client: ReturnType<Client>) => Effect.Effect<A, any, any>,
+    thread = this.id
+  ) {
+    return Effect.flatMap(clientOf(this.entity), (client) => send(client(thread))).pipe(
+      Effect.mapError(outage(thread, operation))
     )
   }
 
   private outcome(outcome: Protocol.Outcome): Effect.Effect<any, any> {
-    return Effect.map(refusing(Wire.decodeState(this.topology, outcome.state)), (state) => ({ ...outcome, state }))
+    return Effect.map(refusing(Wire.decodeState(this.whole, outcome.state)), (state) => ({ ...outcome, state }))
   }
 
   /** Sends a durable call. One that somebody else's interruption has stopped was cancelled. */
@@ -274,7 +308,7 @@ class RemoteThread {
   }
 
   private payload(runId: string, options: any) {
-    return { runId, at: this.checkpoint ?? null, options: optionsOf(options), multitask: options.multitask }
+    return { runId, ...this.place, options: optionsOf(options), multitask: options.multitask }
   }
 
   private sendInput(runId: string, input: any, options: any): Effect.Effect<any, any, any> {
@@ -307,7 +341,7 @@ class RemoteThread {
     outcome._tag === "Completed"
       ? Effect.succeed(outcome.state)
       : new GraphInterrupt({
-          graph: this.topology.identity.name,
+          graph: this.whole.identity.name,
           thread: this.id,
           interrupts: outcome.interrupts,
           next: outcome.next
@@ -363,54 +397,60 @@ class RemoteThread {
     )
 
   readonly state = Effect.suspend(() =>
-    Effect.flatMap(asking(this.call("state", (client) => client.state({ at: this.checkpoint ?? null }))), (json) =>
+    Effect.flatMap(asking(this.call("state", (client) => client.state(this.place))), (json) =>
       refusing(Wire.decodeSnapshot(this.topology, json))
     )
   )
 
   readonly history = (options: ListOptions = {}): Stream.Stream<any, any, any> =>
-    Stream.unwrap(Effect.map(clientOf(this.entity), (client) => client(this.id).history(options))).pipe(
+    Stream.unwrap(
+      Effect.map(clientOf(this.entity), (client) =>
+        client(this.id).history({ ...options, subgraph: this.place.subgraph })
+      )
+    ).pipe(
       Stream.mapError(outage(this.id, "history")),
       Stream.mapEffect((json) => refusing(Wire.decodeSnapshot(this.topology, json)))
     )
 
   readonly update = (update: any, options: { readonly as?: string; readonly runId?: string } = {}) =>
+    this.updateAll([[{ update, as: options.as }]], options)
+
+  readonly updateAll = (
+    supersteps: ReadonlyArray<ReadonlyArray<{ readonly update: any; readonly as?: string | undefined }>>,
+    options: { readonly runId?: string } = {}
+  ) =>
     Effect.gen(this, function* () {
       const runId = yield* runIdOf(options)
-      const command = isCommand(update) ? yield* refusing(Wire.encodeCommand(this.topology, update)) : null
-      const record = update ?? null
-      const json =
-        command !== null || record === null ? null : yield* refusing(Wire.encodeUpdate(this.topology, record))
-      const payload = { runId, at: this.checkpoint ?? null, update: json, command, as: options.as ?? null }
-      return yield* this.order("update", (client) => client.update(payload))
+      const json = yield* refusing(
+        Either.all(supersteps.map((updates) => Either.all(updates.map((one) => encodeChange(this.topology, one)))))
+      )
+      return yield* this.order("update", (client) => client.update({ runId, ...this.place, supersteps: json }))
     })
 
-  readonly at = (checkpoint: string) => remoteThread(this.topology, this.entity, this.id, checkpoint)
+  readonly copy = Effect.suspend(() =>
+    Effect.flatMap(runIdOf({}), (runId) =>
+      this.order("copy", (client) => client.copy({ runId, at: this.checkpoint ?? null }))
+    )
+  )
 
-  /** What only the storage is needed for is not sent to the runner. */
-  private unsupported(operation: string): Effect.Effect<never, CheckpointerError> {
-    const detail = "a hosted thread does not carry this; use graph.thread(id) over the storage that the runners share"
-    return Effect.suspend(() => new CheckpointerError({ operation, thread: this.id, reason: "Unsupported", detail }))
-  }
+  readonly copyTo = (thread: string) =>
+    Effect.flatMap(runIdOf({}), (runId) =>
+      this.call("copyThread", (client) => client.copyFrom({ runId, thread: this.id }), thread)
+    )
 
-  readonly updateAll = () => this.unsupported("updateAll")
+  readonly branches = Effect.suspend(() =>
+    Effect.map(asking(this.call("branches", (client) => client.branches())), Branches.treeOf)
+  )
 
-  readonly copy = this.unsupported("copy")
+  readonly subgraphs = Effect.suspend(() => asking(this.call("subgraphs", (client) => client.subgraphs(this.place))))
 
-  readonly copyTo = () => this.unsupported("copyTo")
+  readonly subgraph = (child: { readonly topology: Topology }, namespace: string) =>
+    new RemoteThread(child.topology, this.entity, this.id, undefined, namespace, this.root ?? this)
 
-  readonly branches = this.unsupported("branches")
+  readonly resumeThread = (options: any = {}) => Effect.flatMap(this.go(undefined, options), this.orInterrupt)
 
-  readonly subgraphs = this.unsupported("subgraphs")
-
-  readonly subgraph = (): unknown => ({
-    state: this.unsupported("subgraph"),
-    history: () => Stream.fromEffect(this.unsupported("subgraph")),
-    update: () => this.unsupported("subgraph"),
-    at: () => this.subgraph(),
-    resumeThread: () => this.unsupported("subgraph"),
-    subgraphs: this.unsupported("subgraph")
-  })
+  readonly at = (checkpoint: string) =>
+    new RemoteThread(this.topology, this.entity, this.id, checkpoint, this.namespace, this.root)
 
   readonly cancel = Effect.suspend(() => asking(this.call("cancel", (client) => client.cancel())))
 

@@ -20,11 +20,13 @@ import type * as Schema from "effect/Schema"
 import { is } from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { COPYING } from "./Checkpoint.js"
 import { Checkpointer } from "./Checkpointer.js"
 import type { Refusal } from "./Codec.js"
 import type { CompiledGraph } from "./CompiledGraph.js"
 import * as Protocol from "./EntityProtocol.js"
-import { InvalidUpdate } from "./GraphError.js"
+import * as EntitySubgraphs from "./EntitySubgraphs.js"
+import { CheckpointerError, InvalidUpdate } from "./GraphError.js"
 import type { GraphEvent } from "./GraphEvent.js"
 import * as Busy from "./internal/busy.js"
 import * as EventLog from "./internal/eventLog.js"
@@ -41,6 +43,8 @@ import * as Wire from "./Wire.js"
 /** The graph that is hosted, and how. */
 export interface Setting {
   readonly topology: Topology
+  /** Graphs that run inside it without being nodes. */
+  readonly subgraphs: ReadonlyArray<Topology>
   readonly defaults: CompiledGraph<any, any, any, any, any, any>["options"]
   readonly entity: Protocol.ThreadEntity
   readonly Failure: Schema.Schema<any, any>
@@ -116,9 +120,22 @@ export class Host implements Watch.Resident {
     if (this.leaving && this.running === 0) Effect.runFork(Scope.close(this.scope, Exit.void))
   }
 
-  private thread(at: string | null, options: Runs.Options = {}) {
-    const thread = Thread.make(this.setting.topology, Runs.merge(this.setting.defaults, options), this.id)
-    return at === null ? thread : thread.at(at)
+  private thread(options: Thread.HostedOptions = {}): Thread.Handle {
+    return Thread.handle(this.setting.topology, Runs.merge(this.setting.defaults, options), this.id)
+  }
+
+  /** The handle that a message means. */
+  private place(
+    { at, subgraph }: Protocol.Place,
+    options?: Thread.HostedOptions
+  ): Effect.Effect<Thread.Handle, CheckpointerError> {
+    const thread = this.thread(options)
+    const standing = (handle: Thread.Handle) => (at === null ? handle : handle.at(at))
+    if (subgraph === undefined) return Effect.succeed(standing(thread))
+    const topology = EntitySubgraphs.find(this.setting.topology, this.setting.subgraphs, subgraph)
+    if (topology !== undefined) return Effect.succeed(standing(thread.subgraph({ topology }, subgraph.namespace)))
+    const detail = `no node is the graph "${subgraph.name}": name it in the option "subgraphs" of GraphEntity.make`
+    return new CheckpointerError({ operation: "subgraph", thread: this.id, reason: "Unsupported", detail })
   }
 
   /** Failures of the protocol are answers, everything else is a defect. */
@@ -174,12 +191,12 @@ export class Host implements Watch.Resident {
   }
 
   /** Runs a call to its end. */
-  run(runId: string, at: string | null, call: Call, options: object, multitask: Busy.Multitask | undefined) {
-    const { defaults, topology } = this.setting
+  run({ multitask, options, runId, ...place }: RunOf, call: Call) {
     const sink = this.sink(runId)
     const body = (fence: number) => {
-      const merged = { ...Runs.merge(defaults, options), runId, fence, control: this.control, multitask }
-      return Effect.flatMap(Thread.start(topology, merged, this.id, at ?? undefined, call, sink), this.outcome)
+      const handle = this.place(place, { ...options, runId, fence, control: this.control, multitask })
+      const started = Effect.flatMap(handle, (handle) => Thread.start(handle, call, sink))
+      return Effect.flatMap(started, this.outcome)
     }
     return this.answering(this.durable(body, this.isOpen(runId))).pipe(
       Effect.onExit((exit) =>
@@ -209,10 +226,11 @@ export class Host implements Watch.Resident {
 
   /** Whether a run has not begun, or is the thread's last one: then it can go on. */
   private isOpen(runId: string): Effect.Effect<boolean, unknown, any> {
-    return Effect.flatMap(this.thread(null).state, ({ metadata }) =>
+    const { history, state } = this.thread()
+    return Effect.flatMap(state, ({ metadata }) =>
       metadata.run_id === runId
         ? Effect.succeed(true)
-        : Effect.map(Stream.runHead(this.thread(null).history({ filter: { run_id: runId }, limit: 1 })), Option.isNone)
+        : Effect.map(Stream.runHead(history({ filter: { run_id: runId }, limit: 1 })), Option.isNone)
     )
   }
 
@@ -246,15 +264,13 @@ export class Host implements Watch.Resident {
     }
   }
 
-  start({ at, input, multitask, options, runId }: Protocol.Payload<"invoke">) {
-    return Effect.flatMap(this.answering(refusing(callOf(this.setting.topology, input))), (call) =>
-      this.run(runId, at, call, options, multitask)
-    )
+  start({ input, ...run }: Protocol.Payload<"invoke">) {
+    return Effect.flatMap(this.answering(refusing(callOf(this.setting.topology, input))), (call) => this.run(run, call))
   }
 
-  resume({ answer, at, command, multitask, options, runId }: Protocol.Payload<"resume">) {
+  resume({ answer, command, ...run }: Protocol.Payload<"resume">) {
     return Effect.flatMap(this.answering(refusing(resumeOf(this.setting.topology, answer, command))), (call) =>
-      this.run(runId, at, call, options, multitask)
+      this.run(run, call)
     )
   }
 
@@ -262,59 +278,81 @@ export class Host implements Watch.Resident {
   wake({ id }: Protocol.Payload<"wake">) {
     const answer = { _tag: "ById" as const, values: { [id]: null } }
     const call: Call = { _tag: "Resume", answer, command: undefined }
-    return Effect.flatMap(this.answering(this.thread(null).state), ({ interrupts }) =>
+    return Effect.flatMap(this.answering(this.thread().state), ({ interrupts }) =>
       interrupts.some((pending) => pending.id === id)
-        ? Effect.asVoid(this.run(`wake:${id}`, null, call, {}, "enqueue"))
+        ? Effect.asVoid(this.run({ runId: `wake:${id}`, at: null, multitask: "enqueue", options: {} }, call))
         : Effect.void
     )
   }
 
-  update({ as, at, command, runId, update }: Protocol.Payload<"update">) {
-    const { topology } = this.setting
-    const apply = (fence: number) =>
-      Effect.gen(this, function* () {
-        const { checkpoint, metadata } = yield* this.thread(null).state
-        if (checkpoint !== undefined && metadata.run_id === runId) return checkpoint.id
-        const decoded: unknown =
-          command !== null
-            ? yield* refusing(Wire.decodeCommand(topology, command))
-            : update === null
-              ? null
-              : yield* refusing(Wire.decodeUpdate(topology, update))
-        return yield* this.thread(at, { fence, runId }).update(decoded as never, { as: (as ?? undefined) as never })
-      })
-    return this.answering(this.durable(apply, Effect.succeed(true)))
+  update({ runId, supersteps, ...place }: Protocol.Payload<"update">) {
+    return this.change((fence) =>
+      Effect.flatMap(this.place(place, { fence, runId }), ({ topology, updateAll }) =>
+        Effect.flatMap(
+          refusing(Either.all(supersteps.map((updates) => Either.all(updates.map((one) => changeOf(topology, one)))))),
+          updateAll
+        )
+      )
+    )
   }
+
+  copy({ runId, ...place }: Protocol.Payload<"copy">) {
+    return this.change((fence) => Effect.flatMap(this.place(place, { fence, runId }), ({ copy }) => copy))
+  }
+
+  /**
+   * Makes the thread a copy of another one. What failed or was given up leaves nothing; what was begun elsewhere is gone
+   * on with.
+   */
+  copyFrom({ runId, thread }: Protocol.Payload<"copyFrom">) {
+    const undo = Effect.flatMap(this.checkpointer.thread(this.id), (info) =>
+      this.isHeld() && info?.metadata[COPYING] === runId ? this.remove : Effect.void
+    )
+    const copy = this.checkpointer
+      .copyThread(thread, this.id, runId)
+      .pipe(Effect.onError(() => Effect.ignoreLogged(undo)))
+    return this.change(() => Busy.copying(this.checkpointer, this.id, copy))
+  }
+
+  /** Changes the thread without a run of it. */
+  private change<A>(body: (fence: number) => Effect.Effect<A, unknown, any>): Effect.Effect<A, any> {
+    return this.answering(this.durable(body, Effect.succeed(true)))
+  }
+
+  private readonly remove = Effect.suspend(() =>
+    Effect.tap(this.checkpointer.deleteThread(this.id), () => {
+      this.fence = undefined
+    })
+  )
 
   /** Stops its runs, and removes it once they have ended. */
   readonly delete = Effect.suspend(() =>
-    this.answering(
-      Busy.exclusive(this.checkpointer, this.id, "interrupt", () =>
-        Effect.tap(this.checkpointer.deleteThread(this.id), () => {
-          this.fence = undefined
-        })
-      )
-    )
+    this.answering(Busy.exclusive(this.checkpointer, this.id, "interrupt", () => this.remove))
   )
 
-  readonly cancel = Effect.suspend(() => this.answering(this.thread(null).cancel))
+  readonly cancel = Effect.suspend(() => this.answering(this.thread().cancel))
 
-  state(at: string | null) {
+  state(place: Protocol.Place) {
     return this.answering(
-      Effect.flatMap(this.thread(at).state, (snapshot) =>
-        refusing(Wire.encodeSnapshot(this.setting.topology, snapshot))
+      Effect.flatMap(this.place(place), ({ state, topology }) =>
+        Effect.flatMap(state, (snapshot) => refusing(Wire.encodeSnapshot(topology, snapshot)))
       )
     )
   }
 
-  history(options: Protocol.Payload<"history">) {
-    return this.thread(null)
-      .history(options)
-      .pipe(
-        Stream.mapEffect((snapshot) => refusing(Wire.encodeSnapshot(this.setting.topology, snapshot))),
-        Stream.provideContext(this.context)
-      ) as Stream.Stream<unknown, any>
+  history({ subgraph, ...options }: Protocol.Payload<"history">) {
+    return Stream.unwrap(
+      Effect.map(this.place({ at: null, subgraph }), ({ history, topology }) =>
+        Stream.mapEffect(history(options), (snapshot) => refusing(Wire.encodeSnapshot(topology, snapshot)))
+      )
+    ).pipe(Stream.provideContext(this.context)) as Stream.Stream<unknown, any>
   }
+
+  subgraphs(place: Protocol.Place) {
+    return this.answering(Effect.flatMap(this.place(place), ({ subgraphs }) => subgraphs))
+  }
+
+  readonly branches = Effect.suspend(() => this.answering(this.thread().links))
 
   readonly position = Effect.sync(() => this.log.last())
 
@@ -337,7 +375,7 @@ export class Host implements Watch.Resident {
     value
   }: EventLog.Entry<Item>): Effect.Effect<Option.Option<Protocol.Notice>, any> => {
     if (value === undefined)
-      return Effect.map(this.state(null), (snapshot) => Option.some({ _tag: "State", id, snapshot }))
+      return Effect.map(this.state({ at: null }), (snapshot) => Option.some({ _tag: "State", id, snapshot }))
     if ("ended" in value) return Effect.succeedSome({ _tag: "Ended", id, runId: value.runId })
     const encoded = Either.getRight(Wire.encodeEvent(this.setting.topology, value.event))
     return Effect.succeed(Option.map(encoded, (event) => ({ _tag: "Event", id, runId: value.runId, event })))
@@ -365,8 +403,12 @@ export const make = (setting: Setting, watch: Watch.Watch) =>
       invoke: ({ payload }) => host.start(payload),
       resume: ({ payload }) => host.resume(payload),
       update: ({ payload }) => host.update(payload),
+      copy: ({ payload }) => host.copy(payload),
+      copyFrom: ({ payload }) => host.copyFrom(payload),
       wake: ({ payload }) => host.wake(payload),
-      state: ({ payload }) => host.state(payload.at),
+      state: ({ payload }) => host.state(payload),
+      subgraphs: ({ payload }) => host.subgraphs(payload),
+      branches: () => host.branches,
       history: ({ payload }) => host.history(payload),
       cancel: () => host.cancel,
       delete: () => host.delete,
@@ -388,6 +430,19 @@ const callOf = (topology: Topology, input: Protocol.Payload<"invoke">["input"]) 
   input._tag === "Input"
     ? Either.map(Wire.decodeUpdate(topology, input.value), (value): Call => ({ _tag: "Input", value }))
     : Either.map(Wire.decodeCommand(topology, input.command), (command): Call => ({ _tag: "Command", command }))
+
+/** A run without what it brings. */
+type RunOf = Omit<Protocol.Payload<"invoke">, "input">
+
+const changeOf = (topology: Topology, { as, command, update }: Protocol.Update) => {
+  const decoded: Either.Either<unknown, Refusal> =
+    command !== null
+      ? Wire.decodeCommand(topology, command)
+      : update === null
+        ? Either.right(null)
+        : Wire.decodeUpdate(topology, update)
+  return Either.map(decoded, (update) => ({ update, as: as ?? undefined }))
+}
 
 const resumeOf = (
   topology: Topology,

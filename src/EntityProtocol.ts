@@ -39,6 +39,9 @@ export const RunFailure = Schema.Union(
 export const RunOptions = Schema.Struct({
   recursionLimit: Schema.optional(Schema.Number),
   concurrency: Schema.optional(Schema.Union(Schema.Number, Schema.Literal("unbounded"))),
+  /** Milliseconds. */
+  stepTimeout: Schema.optional(Schema.Number),
+  freeze: Schema.optional(Schema.Boolean),
   durability: Schema.optional(Schema.Literal("sync", "async", "exit")),
   interruptBefore: Schema.optional(Schema.Union(Schema.Literal("*"), Schema.Array(Schema.String))),
   interruptAfter: Schema.optional(Schema.Union(Schema.Literal("*"), Schema.Array(Schema.String))),
@@ -80,9 +83,39 @@ export const Input = Schema.Union(
   Schema.Struct({ _tag: Schema.Literal("Command"), command: Command })
 )
 
+/** Which part of a thread a message is about: its newest checkpoint or another one, of itself or of a subgraph. */
+const place = {
+  at: Schema.NullOr(Schema.String),
+  subgraph: Schema.optional(
+    Schema.Struct({ name: Schema.String, fingerprint: Schema.String, namespace: Schema.String })
+  )
+}
+const Place = Schema.Struct(place)
+export type Place = typeof Place.Type
+
+/** What a task is taken to have returned. */
+const Update = Schema.Struct({
+  update: Schema.Unknown,
+  command: Schema.NullOr(Command),
+  as: Schema.NullOr(Schema.String)
+})
+export type Update = typeof Update.Type
+
+/** A checkpoint as the tree of branches needs it. The tree itself can be too deep for a codec. */
+const Point = Schema.Struct({
+  seq: Schema.Int,
+  id: Schema.String,
+  parent: Schema.optional(Schema.Struct({ seq: Schema.Int, id: Schema.String })),
+  step: Schema.Int,
+  source: Schema.Literal("input", "loop", "update", "fork"),
+  created: Schema.Number
+})
+
+const SubgraphPlace = Schema.Struct({ namespace: Schema.String, node: Schema.String, task: Schema.String })
+
 const runPayload = {
   runId: Schema.String,
-  at: Schema.NullOr(Schema.String),
+  ...place,
   multitask: Schema.optional(Schema.Literal("reject", "enqueue", "interrupt", "rollback")),
   options: RunOptions
 }
@@ -125,25 +158,31 @@ export const make = <E>(name: string, Failure: Schema.Schema<E, any>) =>
       error: Failure
     }).annotate(ClusterSchema.Persisted, true),
     Rpc.make("update", {
-      payload: {
-        runId: Schema.String,
-        at: Schema.NullOr(Schema.String),
-        update: Schema.Unknown,
-        command: Schema.NullOr(Command),
-        as: Schema.NullOr(Schema.String)
-      },
+      payload: { runId: Schema.String, ...place, supersteps: Schema.Array(Schema.Array(Update)) },
       primaryKey: ({ runId }) => runId,
       success: Schema.String,
       error: Failure
     }).annotate(ClusterSchema.Persisted, true),
-    Rpc.make("wake", { payload: Wake, success: Schema.Void, error: Failure }).annotate(ClusterSchema.Persisted, true),
-    Rpc.make("state", {
-      payload: { at: Schema.NullOr(Schema.String) },
-      success: Schema.Unknown,
+    Rpc.make("copy", {
+      payload: { runId: Schema.String, at: Schema.NullOr(Schema.String) },
+      primaryKey: ({ runId }) => runId,
+      success: Schema.String,
       error: Failure
-    }),
+    }).annotate(ClusterSchema.Persisted, true),
+    // Sent to the new thread: it is the one that is written.
+    Rpc.make("copyFrom", {
+      payload: { runId: Schema.String, thread: Schema.String },
+      primaryKey: ({ runId }) => runId,
+      success: Schema.Void,
+      error: Failure
+    }).annotate(ClusterSchema.Persisted, true),
+    Rpc.make("wake", { payload: Wake, success: Schema.Void, error: Failure }).annotate(ClusterSchema.Persisted, true),
+    Rpc.make("state", { payload: place, success: Schema.Unknown, error: Failure }),
+    Rpc.make("subgraphs", { payload: place, success: Schema.Array(SubgraphPlace), error: Failure }),
+    Rpc.make("branches", { success: Schema.Array(Point), error: Failure }),
     Rpc.make("history", {
       payload: {
+        subgraph: place.subgraph,
         before: Schema.optional(Schema.String),
         limit: Schema.optional(Schema.Number),
         filter: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))

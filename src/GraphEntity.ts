@@ -19,7 +19,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import type { Checkpointer } from "./Checkpointer.js"
-import type { CompiledGraph, Nodes } from "./CompiledGraph.js"
+import type { Any, CompiledGraph, Nodes } from "./CompiledGraph.js"
 import * as EntityClient from "./EntityClient.js"
 import * as EntityHost from "./EntityHost.js"
 import * as Protocol from "./EntityProtocol.js"
@@ -40,6 +40,11 @@ export interface Options<E> {
    * cluster's `shardLockExpiration`. Default 1 minute.
    */
   readonly fencedFor?: Duration.DurationInput | undefined
+  /**
+   * Graphs that nodes run with `invoke`, for `thread.subgraph`: the runner needs their code, and knows by itself only
+   * those that are nodes (`addGraph`).
+   */
+  readonly subgraphs?: ReadonlyArray<Any> | undefined
   /** Events kept for readers that come back; default 1,024. */
   readonly eventBuffer?: number | undefined
 }
@@ -62,11 +67,7 @@ export interface Hosted<
   readonly entity: Entity.Any
   /** The hosting side: registers the graph's threads with this runner. */
   readonly layer: Layer.Layer<never, never, R | Checkpointer | Sharding>
-  /**
-   * A handle like `graph.thread(id)`, whose runs happen on the runner that hosts the thread. What needs only the storage
-   * (`updateAll`, `copy`, `copyTo`, `branches`, subgraphs) fails with the reason `Unsupported`: use `graph.thread(id)`
-   * over the shared storage for it.
-   */
+  /** A handle like `graph.thread(id)`: what it does is done by the runner that hosts the thread. */
   readonly thread: (id: string) => Thread<State, Update, N, Ev, E, Sharding, Full, FullUpdate, Sharding>
   /** The graph's threads as a service, hosted by the cluster: takes the place of `Threads.layer`. */
   readonly threads: <I>(
@@ -111,6 +112,7 @@ export const make = <State, Update, N extends Nodes, Ev, E, R, Full, FullUpdate,
   const entity = Protocol.make(graph.name, Failure)
   const setting: EntityHost.Setting = {
     topology,
+    subgraphs: (options.subgraphs ?? []).map((inner) => inner.topology),
     defaults: graph.options,
     entity,
     Failure,

@@ -11,7 +11,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Stream from "effect/Stream"
-import { type Branch, treeOf } from "./Branches.js"
+import { type Branch, type Links, treeOf } from "./Branches.js"
 import type { Address } from "./Checkpoint.js"
 import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
 import { type Command, make as command, isCommand } from "./Command.js"
@@ -24,6 +24,7 @@ import type {
   StreamOptions,
   WithoutPause
 } from "./CompiledGraph.js"
+import * as Delivery from "./Delivery.js"
 import type * as Errors from "./GraphError.js"
 import { EmptyInput, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint } from "./GraphError.js"
 import type * as GraphEvent from "./GraphEvent.js"
@@ -302,15 +303,19 @@ class ThreadImpl {
   ) {}
 
   start(call: Call, options: AnyOptions, sink?: Sink) {
-    const target = { call, thread: this.id, at: this.checkpoint, pins: this.pins }
     const merged = Runs.merge(this.defaults, options)
     return Effect.flatMap(Checkpointer, (checkpointer) =>
-      Busy.exclusive(checkpointer, this.id, options.multitask ?? "reject", (holder, base) => {
+      Busy.exclusive(checkpointer, this.id, merged.multitask ?? "reject", (holder, base) => {
         const onOpen = (run: Run) => {
           Busy.opened(holder, run.loadedSeq === 0 ? null : run.checkpointId, (error) => run.cancel(error))
         }
-        const at = this.checkpoint ?? base
-        return Runs.start(this.topology, merged, { ...target, at, checkpointer, onOpen }, sink)
+        const target = { call, thread: this.id, checkpointer, onOpen }
+        const { checkpoint: at, pins } = this
+        // Only a run from an old checkpoint can have forked before.
+        if (at === undefined) return Runs.start(this.topology, merged, { ...target, at: base }, sink)
+        return Effect.flatMap(Delivery.startOf(checkpointer, this.id, merged, call, { at, pins }), (start) =>
+          Runs.start(this.topology, merged, { ...target, ...start }, sink)
+        )
       })
     )
   }
@@ -391,34 +396,43 @@ class ThreadImpl {
       Effect.gen(this, function* () {
         const problem = Updates.problemOf(this.request(checkpointer, undefined, loaded), supersteps)
         if (problem !== undefined) return yield* problem
-        let at = this.checkpoint
-        for (const [i, updates] of supersteps.entries()) {
-          const from: Loaded | undefined = i === 0 ? loaded : yield* checkpointer.load(address, at)
+        const done = yield* Delivery.applied(checkpointer, address, this.defaults, supersteps.length)
+        let at = done[0]?.id ?? this.checkpoint
+        for (const [i, updates] of supersteps.slice(done.length).entries()) {
+          const from: Loaded | undefined = i === 0 && done.length === 0 ? loaded : yield* checkpointer.load(address, at)
           at = yield* Updates.apply(this.request(checkpointer, at, from), from, updates)
         }
         if (this.namespace !== "" && loaded !== undefined) {
-          yield* Updates.withdraw(checkpointer, this.id, this.namespace, loaded)
+          yield* Updates.withdraw(this.request(checkpointer, at, loaded), checkpointer, loaded, at!)
         }
         return at!
       })
     )
 
-  readonly branches = Effect.flatMap(Checkpointer, ({ list }) =>
+  readonly links = Effect.flatMap(Checkpointer, ({ list }) =>
     list({ thread: this.id, namespace: "" }).pipe(
       Stream.map(({ checkpoint }) => checkpoint),
       Stream.runCollect,
-      Effect.map((headers) => treeOf(Chunk.toReadonlyArray(headers)))
+      Effect.map(Chunk.toReadonlyArray)
     )
   )
 
-  readonly copyTo = (thread: string) => Effect.flatMap(Checkpointer, (storage) => storage.copyThread(this.id, thread))
+  readonly branches = Effect.map(this.links, treeOf)
+
+  readonly copyTo = (thread: string) =>
+    Effect.flatMap(Checkpointer, (storage) => Busy.copying(storage, thread, storage.copyThread(this.id, thread)))
 
   readonly copy = Effect.suspend(() =>
-    this.changing(({ checkpointer, loaded }) => {
+    this.changing(({ address, checkpointer, loaded }) => {
       const { name } = this.topology.identity
-      return loaded === undefined
-        ? new EmptyInput({ graph: name, thread: this.id, detail: "there is no checkpoint to copy" })
-        : Updates.copy(this.request(checkpointer, this.checkpoint, loaded), checkpointer, loaded)
+      if (loaded === undefined) {
+        return new EmptyInput({ graph: name, thread: this.id, detail: "there is no checkpoint to copy" })
+      }
+      return Effect.flatMap(Delivery.applied(checkpointer, address, this.defaults, 1), ([done]) =>
+        done === undefined
+          ? Updates.copy(this.request(checkpointer, this.checkpoint, loaded), checkpointer, loaded)
+          : Effect.succeed(done.id)
+      )
     })
   )
 
@@ -439,17 +453,25 @@ class ThreadImpl {
     )
   )
 
-  readonly subgraph = (child: { readonly topology: Topology }, namespace: string) =>
-    new ThreadImpl(child.topology, {}, this.id, undefined, namespace, this.root ?? this)
+  readonly subgraph = (child: { readonly topology: Topology }, namespace: string) => {
+    const { fence, runId } = this.defaults
+    const defaults = fence === undefined ? {} : { fence, runId }
+    return new ThreadImpl(child.topology, defaults, this.id, undefined, namespace, this.root ?? this)
+  }
 
-  /** Runs the thread from where its subgraph is at this handle's checkpoint. */
-  readonly resumeThread = (options: AnyOptions = {}): Effect.Effect<any, any, any> =>
-    Effect.flatMap(loadOf(this), ({ loaded }) => {
-      const { topology, defaults, id } = this.root!
+  /** The thread from where its subgraph is at this handle's checkpoint. */
+  readonly whole: Effect.Effect<ThreadImpl, any, any> = Effect.suspend(() => {
+    if (this.root === undefined) return Effect.succeed(this)
+    const { topology, defaults, id } = this.root
+    return Effect.map(loadOf(this), ({ loaded }) => {
       const { "": at, ...around } = loaded!.checkpoint.parents
       const pins = new Map([...Object.entries(around), [this.namespace, loaded!.checkpoint.id]])
-      return new ThreadImpl(topology, defaults, id, at, "", undefined, pins).resume(options)
+      return new ThreadImpl(topology, defaults, id, at, "", undefined, pins)
     })
+  })
+
+  readonly resumeThread = (options: AnyOptions = {}): Effect.Effect<any, any, any> =>
+    Effect.flatMap(this.whole, (thread) => thread.resume(options))
 
   readonly at = (checkpoint: string) =>
     new ThreadImpl(this.topology, this.defaults, this.id, checkpoint, this.namespace, this.root) as unknown as AnyThread
@@ -509,16 +531,26 @@ const childOf = (checkpointer: Context.Tag.Service<Checkpointer>, address: Addre
     Effect.map(Option.match({ onNone: () => undefined, onSome: (one) => one.checkpoint }))
   )
 
-/** Starts a run of a thread from a call as data, for hosts. @internal */
-export const start = (
-  topology: Topology,
-  options: Runs.Options & { readonly multitask?: Multitask | undefined },
-  id: string,
-  at: string | undefined,
-  call: Call,
-  sink?: Sink
-): Effect.Effect<LoopOutcome, unknown, any> => new ThreadImpl(topology, {}, id, at).start(call, options, sink)
+/** Any handle on a thread or on a subgraph of it, for hosts. @internal */
+export interface Handle extends AnyThread, Pick<Subgraph<any, any, any, any, any, any>, "resumeThread"> {
+  readonly topology: Topology
+  /** What the tree of branches is made of. */
+  readonly links: Effect.Effect<ReadonlyArray<Links>, Errors.StorageError, Checkpointer>
+  readonly subgraph: (child: { readonly topology: Topology }, namespace: string) => Handle
+  readonly at: (checkpoint: string) => Handle
+}
+
+/** Starts a run of a thread, from where a handle stands, from a call as data, for hosts. @internal */
+export const start = (handle: Handle, call: Call, sink?: Sink): Effect.Effect<LoopOutcome, unknown, any> =>
+  Effect.flatMap((handle as unknown as ThreadImpl).whole, (thread) => thread.start(call, {}, sink))
+
+/** A handle on a thread of a graph, for hosts. @internal */
+export const handle = (topology: Topology, defaults: HostedOptions, id: string): Handle =>
+  new ThreadImpl(topology, defaults, id, undefined) as unknown as Handle
+
+/** What a host says of a call. @internal */
+export interface HostedOptions extends Runs.Options, Pick<ThreadRunOptions, "multitask"> {}
 
 /** A handle on a thread of a graph. */
 export const make = (topology: Topology, defaults: Runs.Options, id: string): AnyThread =>
-  new ThreadImpl(topology, defaults, id, undefined) as unknown as AnyThread
+  handle(topology, defaults, id)

@@ -165,7 +165,8 @@ const resultOf = (run: Run, task: TaskState) =>
 /** Makes a sibling of a checkpoint: the same state, no pending writes, the original's parent. Yields its id. */
 export const copy = Effect.fnUntraced(function* (request: Request, storage: Service, loaded: Loaded) {
   const { checkpoint, head } = loaded
-  const address = { thread: request.tree.thread!, namespace: request.namespace }
+  const { fence, runId, thread } = request.tree
+  const address = { thread: thread!, namespace: request.namespace }
   const parent = checkpoint.parent && (yield* storage.load(address, checkpoint.parent.id))
   const created = yield* Clock.currentTimeMillis
   const seq = head + 1
@@ -189,9 +190,9 @@ export const copy = Effect.fnUntraced(function* (request: Request, storage: Serv
     results: [],
     graph,
     parents,
-    metadata,
+    metadata: fence === undefined ? metadata : { ...metadata, run_id: runId },
     status: request.namespace === "" ? "idle" : undefined,
-    fence: request.tree.fence
+    fence
   })
   return makeId(seq, created)
 })
@@ -225,19 +226,18 @@ const changesBetween = (
 
 /**
  * Takes back the questions that a subgraph's tasks had asked, from the tasks around it: its state is another one now,
- * and it runs again on the next resume.
+ * and it runs again on the next resume. What it has asked at the updated checkpoint stays.
  */
 export const withdraw = Effect.fnUntraced(function* (
+  { namespace, path, tree }: Request,
   storage: Service,
-  thread: string,
-  namespace: string,
-  loaded: Loaded
+  loaded: Loaded,
+  updated: string
 ) {
-  const path = namespace.split("|")
-  const isOurs = (question: { readonly id: string; readonly namespace: ReadonlyArray<string> }) =>
-    question.id.startsWith(`${namespace}|`) || path.every((segment, i) => question.namespace[i] === segment)
+  const isOurs = ({ id, namespace: at }: { readonly id: string; readonly namespace: ReadonlyArray<string> }) =>
+    (id.startsWith(`${namespace}|`) || path.every((segment, i) => at[i] === segment)) && !id.includes(updated)
   for (const [around, id] of Object.entries(loaded.checkpoint.parents)) {
-    const address = { thread, namespace: around }
+    const address = { thread: tree.thread!, namespace: around }
     const parent = yield* storage.load(address, id)
     const rows = (parent?.writes ?? []).flatMap((row) => {
       if (row.channel !== INTERRUPT) return []
@@ -245,6 +245,6 @@ export const withdraw = Effect.fnUntraced(function* (
       return [{ ...row, value: JSON.stringify(kept) }]
     })
     const isHead = parent?.head === parent?.checkpoint.seq
-    if (isHead && rows.length > 0) yield* storage.putWrites(address, seqOfId(id)!, rows)
+    if (isHead && rows.length > 0) yield* storage.putWrites(address, seqOfId(id)!, rows, tree.fence)
   }
 })

@@ -1,7 +1,7 @@
 import { SingleRunner } from "@effect/cluster"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { assert, describe, layer } from "@effect/vitest"
-import { Data, Effect, Exit, Layer, Schema, Stream } from "effect"
+import { Data, type Duration, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
 import { Activity, Channel, Checkpointer, Graph, Interrupt } from "effect-pregel"
 import * as GraphEntity from "effect-pregel/GraphEntity"
 
@@ -32,10 +32,57 @@ const orders = Graph.make("orders", { log: Channel.append(Schema.String), since:
 
 const hosted = GraphEntity.make(orders, { error: Refused })
 
-const cluster = hosted.layer.pipe(
+/** A node runs it, no node is it. */
+const packing = Graph.make("packing", { bag: Channel.append(Schema.String) })
+  .addNode("socks", () => Effect.succeed({ bag: "socks" }))
+  .addNode("shoes", () => Effect.succeed({ bag: "shoes" }))
+  .addEdge(Graph.START, "socks")
+  .addEdge("socks", "shoes")
+  .compile({ interruptBefore: ["shoes"] })
+
+const trips = GraphEntity.make(
+  Graph.make("trips", { log: Channel.append(Schema.String) })
+    .addNode("pack", () => Effect.map(packing.invoke({ bag: [] }), ({ bag }) => ({ log: bag.join(" and ") })))
+    .addEdge(Graph.START, "pack")
+    .compile()
+)
+
+/** Graphs of one shape whose routers differ. */
+const twin = (to: "one" | "two") =>
+  Graph.make("twin", { log: Channel.append(Schema.String) })
+    .addNode("start", () => Effect.succeed({ log: "start" }))
+    .addNode("one", () => Effect.succeed({ log: "one" }))
+    .addNode("two", () => Effect.succeed({ log: "two" }))
+    .addEdge(Graph.START, "start")
+    .addConditionalEdges("start", () => to, ["one", "two"])
+    .compile({ interruptBefore: ["start"] })
+
+const twins = GraphEntity.make(
+  Graph.make("twins", { log: Channel.append(Schema.String) })
+    .addGraph("first", twin("one"))
+    .addGraph("second", twin("two"))
+    .addEdge(Graph.START, "first")
+    .addEdge("first", "second")
+    .compile()
+)
+
+/** How long it takes after rows were copied. */
+let slow: Duration.DurationInput = "0 seconds"
+const storage = Checkpointer.mapEncoded((encoded) =>
+  Effect.succeed({
+    ...encoded,
+    rewrite: (rows) =>
+      Effect.zipLeft(
+        encoded.rewrite(rows),
+        Effect.suspend(() => Effect.sleep(slow))
+      )
+  })
+)(Checkpointer.layerMemory)
+
+const cluster = Layer.mergeAll(hosted.layer, trips.layer, twins.layer).pipe(
   Layer.provideMerge(SingleRunner.layer({ runnerStorage: "memory" })),
   Layer.provide(SqliteClient.layer({ filename: ":memory:" })),
-  Layer.provide(Checkpointer.layerMemory),
+  Layer.provide(storage),
   Layer.orDie
 )
 
@@ -67,17 +114,50 @@ describe("threads in a cluster", () => {
       })
     )
 
-    it.effect("what only needs the storage is refused with where to find it", () =>
+    it.effect("a subgraph that the host was not told of is refused with how to tell it", () =>
       Effect.gen(function* () {
-        const thread = hosted.thread("t1")
+        const thread = trips.thread("trip")
+        assert.strictEqual((yield* thread.run({ log: [] }))._tag, "Paused")
+        const [place] = yield* thread.subgraphs
+        const inner = thread.subgraph(packing, place!.namespace)
         const errors = [
-          yield* Effect.flip(thread.copy),
-          yield* Effect.flip(thread.branches),
-          yield* Effect.flip(thread.copyTo("u")),
-          yield* Effect.flip(thread.updateAll([])),
-          yield* Effect.flip(thread.subgraphs)
+          yield* Effect.flip(inner.state),
+          yield* Effect.flip(inner.update({ bag: "hat" })),
+          yield* Effect.flip(inner.resumeThread()),
+          yield* Effect.flip(inner.subgraphs),
+          yield* Effect.flip(Stream.runCollect(inner.history()))
         ]
         for (const error of errors) assert.deepInclude(error, { _tag: "CheckpointerError", reason: "Unsupported" })
+        assert.match(errors[0]!.message, /option "subgraphs"/)
+        assert.strictEqual((yield* thread.resume()).log.at(-1), "socks and shoes")
+      })
+    )
+
+    it.effect("of subgraphs that look the same each is the one at its place", () =>
+      Effect.gen(function* () {
+        const thread = twins.thread("twins")
+        yield* thread.run({ log: [] })
+        for (const name of ["one", "two"] as const) {
+          const inner = thread.subgraph(twin(name), (yield* thread.subgraphs)[0]!.namespace)
+          yield* inner.update({ log: "edited" }, { as: "start" })
+          assert.deepStrictEqual((yield* inner.state).next, [name])
+          yield* Effect.exit(thread.resume())
+        }
+      })
+    )
+
+    it.effect("a copy that is given up leaves nothing", () =>
+      Effect.gen(function* () {
+        const [thread, copy] = [hosted.thread("t1"), hosted.thread("t1-copy")]
+        yield* Effect.exit(hosted.thread("t1").invoke({ log: "order" }))
+        slow = "2 seconds"
+        const copying = yield* Effect.fork(thread.copyTo(copy.id))
+        yield* Effect.repeat(Effect.delay(copy.branches, "20 millis"), { until: (branches) => branches.length > 0 })
+        yield* Fiber.interrupt(copying)
+        slow = "0 seconds"
+        yield* Effect.repeat(Effect.delay(copy.branches, "20 millis"), { until: (branches) => branches.length === 0 })
+        yield* thread.copyTo(copy.id)
+        assert.deepStrictEqual(yield* copy.branches, yield* thread.branches)
       })
     )
 

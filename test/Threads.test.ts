@@ -73,24 +73,86 @@ const orders = Graph.make("orders", {
   .addEdge("work", "count")
   .compile()
 
+const Confirm = Interrupt.make("confirm", { request: Schema.Date, answer: Schema.Boolean })
+
+/** Asks in its middle. */
+const visit = Graph.make("visit", { log: Channel.append(Schema.String), on: Channel.lastValue(Schema.Date) })
+  .addNode("plan", ({ log }) => {
+    const [name] = log.filter((item) => item.startsWith("gate ")).map((item) => item.slice(5))
+    const passed = name === undefined ? Effect.void : Deferred.await(gateOf(name))
+    const here = name === undefined ? Effect.void : Deferred.succeed(reachedOf(name), undefined)
+    return Effect.as(Effect.zipRight(here, passed), { log: "planned", on: new Date(5) })
+  })
+  .addNode("confirm", ({ on = new Date(0) }) => Effect.map(Confirm(on), (ok) => ({ log: `confirmed ${ok}` })))
+  .addNode("go", ({ on }) => Effect.succeed({ log: `went ${on?.getTime()}` }))
+  .addEdge(Graph.START, "plan")
+  .addEdge("plan", "confirm")
+  .addEdge("confirm", "go")
+  .compile()
+
+const day = Graph.make("day", { log: Channel.append(Schema.String) })
+  .addGraph("visit", visit, { persistence: "thread" })
+  .addEdge(Graph.START, "visit")
+  .compile()
+
+/** Stops before its second node. No node is this graph: a node runs it. */
+const packing = Graph.make("packing", { bag: Channel.append(Schema.String) })
+  .addNode("socks", () => Effect.succeed({ bag: "socks" }))
+  .addNode("shoes", () => Effect.succeed({ bag: "shoes" }))
+  .addEdge(Graph.START, "socks")
+  .addEdge("socks", "shoes")
+  .compile({ interruptBefore: ["shoes"] })
+
+const trips = Graph.make("trips", { log: Channel.append(Schema.String), left: Channel.lastValue(Schema.Date) })
+  .addNode("book", () => Effect.succeed({ log: "booked" }))
+  .addGraph("day", day, { persistence: "thread" })
+  .addNode("pack", ({ log }) =>
+    log[0] === "light"
+      ? Effect.succeed({ log: "nothing" })
+      : Effect.map(packing.invoke({ bag: [] }), ({ bag }) => ({ log: bag.join(" and ") }))
+  )
+  .addNode("leave", () => Effect.succeed({ log: "left", left: new Date(6) }))
+  .addEdge(Graph.START, "book")
+  .addEdge("book", "day")
+  .addEdge("day", "pack")
+  .addEdge("pack", "leave")
+  .compile()
+
+class Trips extends Context.Tag("test/Trips")<Trips, Threads.Of<typeof trips>>() {}
+
 class Orders extends Context.Tag("test/Orders")<Orders, Threads.Of<typeof orders>>() {}
 
 const hosted = GraphEntity.make(orders, { error: Refused })
+const hostedTrips = GraphEntity.make(trips, { subgraphs: [packing] })
 
 const layers = {
-  "in this process": Threads.layer(Orders, orders).pipe(Layer.provide(Checkpointer.layerMemory)),
-  "in a cluster": hosted
-    .threads(Orders)
-    .pipe(
-      Layer.provide(hosted.layer),
-      Layer.provide(GraphEntity.layerSingle()),
-      Layer.provide(SqliteClient.layer({ filename: ":memory:" })),
-      Layer.orDie
-    )
+  "in this process": Layer.merge(Threads.layer(Orders, orders), Threads.layer(Trips, trips)).pipe(
+    Layer.provide(Checkpointer.layerMemory)
+  ),
+  "in a cluster": Layer.merge(hosted.threads(Orders), hostedTrips.threads(Trips)).pipe(
+    Layer.provide(Layer.merge(hosted.layer, hostedTrips.layer)),
+    Layer.provide(GraphEntity.layerSingle()),
+    Layer.provide(SqliteClient.layer({ filename: ":memory:" })),
+    Layer.orDie
+  )
 }
 
 let ids = 0
 const fresh = Effect.map(Orders, (orders) => orders.thread(`t${++ids}`))
+const freshTrip = Effect.map(Trips, (trips) => trips.thread(`t${++ids}`))
+
+const all = <A, E, R>(stream: Stream.Stream<A, E, R>) =>
+  Effect.map(Stream.runCollect(stream), (chunk) => Array.from(chunk))
+
+/** The namespaces of the subgraphs of a handle. */
+const inside = <E, R>({
+  subgraphs
+}: {
+  readonly subgraphs: Effect.Effect<ReadonlyArray<Thread.SubgraphPlace>, E, R>
+}) => Effect.map(subgraphs, (places) => places.map(({ namespace }) => namespace))
+
+const rows = (snapshots: ReadonlyArray<Thread.StateSnapshot<any>>) =>
+  snapshots.map(({ checkpoint, next, values }) => [checkpoint?.source, checkpoint?.step, next, values.log])
 
 const tagged = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
@@ -139,7 +201,9 @@ for (const [place, threads] of Object.entries(layers)) {
           assert.deepStrictEqual(paused.next, ["work"])
           assert.strictEqual(yield* tagged(thread.answer("perhaps")), "InvalidAnswer")
           assert.strictEqual(yield* tagged(thread.resume({ "no:such": true })), "UnknownInterrupt")
-          assert.strictEqual((yield* thread.state).interrupts.length, 1)
+          const { interrupts, tasks } = yield* thread.state
+          assert.deepStrictEqual(interrupts, paused.interrupts)
+          assert.deepStrictEqual(tasks[0]?.interrupts, paused.interrupts)
           const done = yield* thread.resume(Approve, false)
           assert.deepStrictEqual(done.log, ["paid 5 false", "counted"])
           assert.strictEqual(charged, before + 1)
@@ -303,6 +367,9 @@ for (const [place, threads] of Object.entries(layers)) {
           assert.strictEqual(stopped._tag === "Paused" && stopped.next[0], "count")
           assert.strictEqual((yield* thread.resume()).total, 1)
           assert.strictEqual(yield* tagged(thread.run({ todo: "a" }, { recursionLimit: 1 })), "GraphRecursion")
+          const endless = thread.run({ todo: `gate ${thread.id}` }, { stepTimeout: "50 millis", freeze: true })
+          const timeout = yield* Effect.flip(endless)
+          assert.deepInclude(timeout, { _tag: "TaskTimeout", kind: "step", limitMillis: 50 })
         })
       )
 
@@ -349,6 +416,278 @@ for (const [place, threads] of Object.entries(layers)) {
             .pipe(Stream.mapEffect((event) => Effect.as(Effect.sleep("20 millis"), event._tag)))
           const events = Array.from(yield* Stream.runCollect(slow))
           assert.deepStrictEqual(events, ["TaskStarted", "TaskEnded", "TaskStarted", "TaskEnded"])
+        })
+      )
+
+      it.effect("supersteps of updates rebuild what a run would have left", () =>
+        Effect.gen(function* () {
+          const [run, rebuilt] = [yield* fresh, yield* fresh]
+          yield* run.invoke({ todo: "a", since: new Date(3) })
+          const id = yield* rebuilt.updateAll([
+            [{ update: { todo: "a", since: new Date(3) }, as: "__input__" }],
+            [{ update: { todo: "a", since: new Date(3) }, as: "__start__" }],
+            [{ update: { log: "a" }, as: "work" }],
+            [{ update: { total: 1, log: "counted" }, as: "count" }]
+          ])
+          const state = yield* rebuilt.state
+          assert.strictEqual(state.checkpoint?.id, id)
+          assert.deepStrictEqual(state.values, (yield* run.state).values)
+          const steps = ({ checkpoint, next, values }: typeof state) => [checkpoint?.step, next, values]
+          assert.deepStrictEqual((yield* all(rebuilt.history())).map(steps), (yield* all(run.history())).map(steps))
+          // Several tasks of one superstep, and a command among them.
+          yield* rebuilt.updateAll([
+            [
+              { update: Command.make({ update: { log: "x" }, goto: "count" }), as: "price" },
+              { update: { log: "y" }, as: "work" }
+            ]
+          ])
+          assert.deepStrictEqual((yield* rebuilt.state).values.log, ["a", "counted", "x", "y"])
+          assert.deepStrictEqual((yield* rebuilt.resume()).log, ["a", "counted", "x", "y", "counted"])
+        })
+      )
+
+      it.effect("of malformed supersteps none is applied", () =>
+        Effect.gen(function* () {
+          const thread = yield* fresh
+          yield* thread.invoke({ todo: "a" })
+          const before = yield* thread.state
+          const good = { update: { log: "good" }, as: "work" } as const
+          for (const [supersteps, tag] of [
+            [[], "EmptyInput"],
+            [[[good], []], "EmptyInput"],
+            [[[good], [{ update: { log: "x" }, as: "nobody" }]], "UnknownNode"],
+            [[[good], [{ update: { log: "x" } }, good]], "AmbiguousUpdate"],
+            [[[{ update: { log: 1 }, as: "work" }]], "InvalidUpdate"]
+          ] as const) {
+            assert.strictEqual(yield* tagged(thread.updateAll(supersteps as never)), tag)
+          }
+          assert.deepStrictEqual(yield* thread.state, before)
+        })
+      )
+
+      it.effect("a copy of a checkpoint is its sibling, and is run anew", () =>
+        Effect.gen(function* () {
+          const thread = yield* fresh
+          assert.strictEqual(yield* tagged(thread.copy), "EmptyInput")
+          yield* thread.run({ todo: "ask" })
+          const asked = yield* thread.state
+          const id = yield* thread.copy
+          const copied = yield* thread.state
+          assert.deepInclude(copied.checkpoint, { id, source: "fork", parent: asked.checkpoint?.parent })
+          assert.deepStrictEqual([copied.values, copied.next, copied.interrupts], [asked.values, ["work"], []])
+          assert.strictEqual(yield* tagged(thread.resume()), "GraphInterrupt")
+          assert.deepStrictEqual((yield* thread.resume(Approve, true)).log, ["paid 5 true", "counted"])
+          const old = yield* thread.at(asked.checkpoint!.id).copy
+          assert.deepStrictEqual((yield* thread.state).checkpoint?.id, old)
+        })
+      )
+
+      it.effect("the branches of a thread", () =>
+        Effect.gen(function* () {
+          const thread = yield* fresh
+          assert.deepStrictEqual(yield* thread.branches, [])
+          yield* thread.invoke({ todo: "a" })
+          const old = (yield* all(thread.history())).find(({ next }) => next.includes("count"))!.checkpoint!
+          yield* thread.at(old.id).resume()
+          yield* thread.at(old.id).update({ log: "x" }, { as: "work" })
+          const [root, ...others] = yield* thread.branches
+          assert.deepStrictEqual(others, [])
+          const { created, id, source, step } = old
+          assert.deepStrictEqual(root?.points.at(-1), { id, step, source, created })
+          assert.deepStrictEqual(
+            root?.forks.map(({ forks, isHead, points }) => [points.map(({ source }) => source), forks, isHead]),
+            [
+              [["loop"], [], false],
+              [["fork", "loop"], [], false],
+              [["update"], [], true]
+            ]
+          )
+        })
+      )
+
+      it.effect("a thread is copied to a new id, with its history and its pause, and each goes its own way", () =>
+        Effect.gen(function* () {
+          const { thread: at } = yield* Orders
+          const thread = yield* fresh
+          const copy = at(`${thread.id}/copy`)
+          yield* thread.run({ todo: "ask" })
+          yield* thread.copyTo(copy.id)
+          assert.deepStrictEqual(yield* copy.branches, yield* thread.branches)
+          assert.deepStrictEqual((yield* copy.state).interrupts, (yield* thread.state).interrupts)
+          const before = charged
+          assert.deepStrictEqual((yield* copy.resume(Approve, false)).log, ["paid 5 false", "counted"])
+          assert.strictEqual(charged, before)
+          assert.deepStrictEqual((yield* thread.resume(Approve, true)).log, ["paid 5 true", "counted"])
+          assert.deepStrictEqual((yield* copy.state).values.log, ["paid 5 false", "counted"])
+        })
+      )
+
+      it.effect("a thread that is in use is not copied over", () =>
+        Effect.gen(function* () {
+          const [thread, used, running] = [yield* fresh, yield* fresh, yield* fresh]
+          const refused = (id: string) =>
+            Effect.map(Effect.flip(thread.copyTo(id)), (error) => [error._tag, error.reason, error.operation])
+          assert.deepStrictEqual(yield* refused(used.id), ["CheckpointerError", "InvalidRequest", "copyThread"])
+          yield* thread.invoke({ todo: "a" })
+          yield* used.invoke({ todo: "b" })
+          assert.deepStrictEqual(yield* refused(used.id), ["CheckpointerError", "InvalidRequest", "copyThread"])
+          assert.deepStrictEqual(yield* refused(thread.id), ["CheckpointerError", "InvalidRequest", "copyThread"])
+          const run = yield* Effect.fork(running.invoke({ todo: `gate ${running.id}` }))
+          yield* Deferred.await(reachedOf(running.id))
+          assert.deepStrictEqual(yield* refused(running.id), ["CheckpointerError", "Busy", "copyThread"])
+          yield* Deferred.succeed(gateOf(running.id), undefined)
+          assert.deepStrictEqual((yield* Fiber.join(run)).log.length, 2)
+          assert.deepStrictEqual((yield* used.state).values.log, ["b", "counted"])
+          // What is running can be copied, as it was saved last; a deleted thread's id is free again.
+          yield* used.delete
+          yield* running.copyTo(used.id)
+          assert.deepStrictEqual((yield* used.state).values, (yield* running.state).values)
+        })
+      )
+
+      it.effect("the subgraphs of a thread are found, level by level, and read with their own types", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          assert.deepStrictEqual(yield* trip.subgraphs, [])
+          const paused = yield* trip.run({ log: [] })
+          assert.deepStrictEqual(paused._tag === "Paused" && paused.interrupts.map(({ name }) => name), ["confirm"])
+          const [task] = (yield* trip.state).tasks
+          assert.deepStrictEqual(yield* trip.subgraphs, [{ namespace: "day", node: "day", task: task!.id }])
+          assert.deepStrictEqual(yield* inside(trip.subgraph(day, "day")), ["day|visit"])
+          const inner = trip.subgraph(visit, "day|visit")
+          assert.deepStrictEqual(yield* inner.subgraphs, [])
+          const state = yield* inner.state
+          assert.deepStrictEqual(state.values, { log: ["booked", "planned"], on: new Date(5) })
+          assert.deepStrictEqual([state.next, state.interrupts.length], [["confirm"], 1])
+          assert.deepStrictEqual(Object.keys(state.checkpoint!.parents), ["", "day"])
+          const history = yield* all(inner.history())
+          assert.deepStrictEqual(rows(history), [
+            ["loop", 1, ["confirm"], ["booked", "planned"]],
+            ["loop", 0, ["plan"], ["booked"]],
+            ["input", -1, ["__start__"], []]
+          ])
+          const [newest] = yield* all(inner.history({ limit: 1 }))
+          assert.deepStrictEqual(newest?.checkpoint, state.checkpoint)
+          const old = yield* inner.at(history[1]!.checkpoint!.id).state
+          assert.deepStrictEqual(old.values, { log: ["booked"] })
+        })
+      )
+
+      it.effect("what is no subgraph of the thread is a typed failure", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          yield* trip.run({ log: [] })
+          assert.strictEqual(yield* tagged(trip.subgraph(visit, "nowhere").state), "UnknownCheckpoint")
+          assert.strictEqual(yield* tagged(trip.subgraph(visit, "nowhere").update({ log: "x" })), "UnknownCheckpoint")
+          assert.strictEqual(yield* tagged(trip.subgraph(visit, "nowhere").resumeThread()), "UnknownCheckpoint")
+          assert.strictEqual(
+            yield* tagged(trip.subgraph(visit, "day|visit").at("00000001-x").state),
+            "UnknownCheckpoint"
+          )
+          assert.strictEqual(yield* tagged(trip.subgraph(day, "day|visit").state), "GraphMismatch")
+          const refused = trip.subgraph(visit, "day|visit").update({ log: "x" }, { as: "nobody" })
+          assert.strictEqual(yield* tagged(refused), "UnknownNode")
+          const invalid = yield* Effect.flip(trip.subgraph(visit, "day|visit").update({ on: "today" } as never))
+          assert.strictEqual(invalid._tag === "InvalidUpdate" && invalid.channel, "on")
+        })
+      )
+
+      it.effect("a subgraph's state is written to: its question is withdrawn and asked again", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          yield* trip.run({ log: [] })
+          const inner = trip.subgraph(visit, "day|visit")
+          const id = yield* inner.update({ on: new Date(8), log: "moved" }, { as: "plan" })
+          const edited = yield* inner.state
+          assert.deepStrictEqual([edited.checkpoint?.id, edited.checkpoint?.source], [id, "update"])
+          assert.deepStrictEqual([edited.values.on, edited.next], [new Date(8), ["confirm"]])
+          assert.deepStrictEqual((yield* trip.state).interrupts, [])
+          const asked = yield* Effect.flip(trip.resume())
+          assert.deepStrictEqual(
+            asked._tag === "GraphInterrupt" && asked.interrupts[0]?.value,
+            new Date(8).toISOString()
+          )
+          const packing = yield* Effect.flip(trip.resume(Confirm, true))
+          assert.deepStrictEqual(packing._tag === "GraphInterrupt" && packing.next, ["pack"])
+          assert.deepStrictEqual((yield* trip.resume()).log.slice(-4), [
+            "confirmed true",
+            "went 8",
+            "socks and shoes",
+            "left"
+          ])
+        })
+      )
+
+      it.effect("a subgraph can't be written to while its thread runs", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          const run = yield* Effect.fork(trip.run({ log: [`gate ${trip.id}`] }))
+          yield* Deferred.await(reachedOf(trip.id))
+          const inner = trip.subgraph(visit, "day|visit")
+          assert.deepStrictEqual((yield* inner.state).next, ["plan"])
+          assert.strictEqual(yield* tagged(inner.update({ log: "x" })), "ThreadBusy")
+          assert.strictEqual(yield* tagged(inner.resumeThread()), "ThreadBusy")
+          yield* Deferred.succeed(gateOf(trip.id), undefined)
+          assert.strictEqual((yield* Fiber.join(run))._tag, "Paused")
+        })
+      )
+
+      it.effect("a thread goes back to where its subgraph was, without what came before", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          yield* trip.run({ log: [] })
+          const inner = trip.subgraph(visit, "day|visit")
+          const asked = (yield* inner.state).checkpoint!
+          yield* Effect.flip(trip.resume(Confirm, true))
+          const first = yield* trip.resume()
+          assert.deepStrictEqual(first.log.slice(-4), ["confirmed true", "went 5", "socks and shoes", "left"])
+          // As it was, and edited.
+          const edited = yield* inner.at(asked.id).update({ on: new Date(9) })
+          for (const [from, on] of [
+            [asked.id, 5],
+            [edited, 9]
+          ] as const) {
+            const pause = yield* Effect.flip(inner.at(from).resumeThread({ metadata: { why: "again" } }))
+            assert.strictEqual(pause._tag, "GraphInterrupt")
+            const state = yield* trip.state
+            assert.deepStrictEqual([state.checkpoint?.source, state.metadata.why], ["fork", "again"])
+            const left = yield* Effect.flip(trip.resume(Confirm, false))
+            assert.deepStrictEqual(left._tag === "GraphInterrupt" && left.next, ["pack"])
+            const done = yield* trip.resume()
+            assert.deepStrictEqual(done.log.slice(-4), ["confirmed false", `went ${on}`, "socks and shoes", "left"])
+            assert.strictEqual(done.log.length, first.log.length)
+          }
+          assert.deepStrictEqual(rows(yield* all(inner.history())).filter(([source]) => source === "fork").length, 2)
+        })
+      )
+
+      it.effect("a run from where a subgraph was yields the thread's state", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          yield* trip.run({ log: ["light"] })
+          const done = yield* trip.resume(Confirm, true)
+          const inner = trip.subgraph(visit, "day|visit")
+          const going = (yield* all(inner.history())).find(({ next }) => next.includes("go"))!
+          const again = yield* inner.at(going.checkpoint!.id).resumeThread()
+          assert.deepStrictEqual(again, done)
+          assert.deepStrictEqual(again.left, new Date(6))
+          // At its end there is nothing left to run in it.
+          assert.deepStrictEqual(yield* inner.resumeThread({ runId: "again" }), done)
+          assert.strictEqual((yield* trip.state).metadata.run_id, "again")
+        })
+      )
+
+      it.effect("a graph that a node runs is a subgraph like one that is a node", () =>
+        Effect.gen(function* () {
+          const trip = yield* freshTrip
+          yield* trip.run({ log: [] })
+          yield* Effect.flip(trip.resume(Confirm, true))
+          const [namespace] = yield* inside(trip)
+          const inner = trip.subgraph(packing, namespace!)
+          const state = yield* inner.state
+          assert.deepStrictEqual([state.values.bag, state.next], [["socks"], ["shoes"]])
+          yield* inner.update({ bag: "hat" }, { as: "socks" })
+          assert.strictEqual((yield* trip.resume()).log.at(-2), "socks and hat and shoes")
         })
       )
 
