@@ -115,6 +115,65 @@ describe("a thread moves", () => {
     120_000
   )
 
+  it.scopedLive("a change or a copy whose runner dies in the middle is made once, by the next runner", () =>
+    Effect.gen(function* () {
+      const { graph } = loop(2)
+      const hosted = GraphEntity.make(graph)
+      const supersteps = [1, 2, 3].map((done) => [{ update: { done }, as: "work" as const }])
+      const thread = hosted.thread("t")
+      for (const change of [Effect.asVoid(thread.updateAll(supersteps)), thread.copyTo("copy")]) {
+        const file = yield* newFile
+        const calls = yield* caller(file)
+        const { context } = yield* launch(storageOf(file))
+        yield* Effect.provide(graph.thread("t").invoke({ done: [] }), context)
+        const saver = yield* Effect.provide(Checkpointer.Checkpointer, context)
+        // The second superstep is saved, or the rows of the copy are, but nobody hears of it.
+        let saves = 0
+        const dead = yield* Deferred.make<void>()
+        const dies = <A, E>(save: Effect.Effect<A, E>, at: number) =>
+          Effect.flatMap(save, (saved) =>
+            ++saves < at
+              ? Effect.succeed(saved)
+              : Effect.zipRight(Deferred.succeed(dead, undefined), Effect.interruptible(Effect.never))
+          )
+        const doomed = Layer.succeed(
+          Checkpointer.Checkpointer,
+          Checkpointer.makeEncoded({
+            ...saver.encoded,
+            append: (rows) => dies(saver.encoded.append(rows), 2),
+            rewrite: (rows) => dies(saver.encoded.rewrite(rows), 1)
+          })
+        )
+        const first = yield* launch(
+          Layer.provideMerge(hosted.layer, runner(file, 1, { entityTerminationTimeout: 1 }, doomed))
+        )
+        const changing = yield* Effect.fork(Effect.provide(change, calls.context))
+        yield* Deferred.await(dead)
+        yield* first.stop
+        const second = yield* launch(Layer.provideMerge(hosted.layer, runner(file, 2)))
+        yield* Fiber.join(changing)
+        const saved = (id: string) =>
+          Effect.map(Stream.runCollect(hosted.thread(id).history()), (found) =>
+            Array.from(found, ({ checkpoint, values }) => [checkpoint?.id, checkpoint?.source, values.done])
+          ).pipe(Effect.provide(second.context))
+        const [own, copied] = [yield* saved("t"), yield* saved("copy")]
+        if (copied.length > 0) assert.deepStrictEqual(copied, own)
+        else
+          assert.deepStrictEqual(
+            own.slice(0, 4).map(([, ...row]) => row),
+            [
+              ["update", [0, 1, 1, 2, 3]],
+              ["update", [0, 1, 1, 2]],
+              ["update", [0, 1, 1]],
+              ["loop", [0, 1]]
+            ]
+          )
+        yield* second.stop
+        yield* calls.stop
+      }
+    })
+  )
+
   it.scopedLive("a runner whose save is refused answers nothing, and goes on if the thread is left to it", () =>
     Effect.gen(function* () {
       const file = yield* newFile
