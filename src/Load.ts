@@ -189,25 +189,39 @@ export const savedTasks = (writes: ReadonlyArray<PendingWrite>): ReadonlyMap<str
   return tasks
 }
 
-/** Makes the run that a request asks for, as it was saved. */
-export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
-  const { topology, tree } = request
-  const algo = Context.get(runtime.context as Context.Context<never>, Algo) as Algo.Service
-  const { head, loaded } = yield* load(request)
+/** The run of a request, standing where its checkpoint was saved; it saves nothing itself. */
+export const restored = (
+  request: Request,
+  { head, loaded }: Effect.Effect.Success<ReturnType<typeof load>>,
+  runtime: Runtime.Runtime<any>
+): Either.Either<Run, CheckpointDecodeError | GraphMismatch> => {
+  const { namespace, parents, path, topology, tree } = request
   const checkpoint = loaded?.checkpoint
   if (checkpoint !== undefined && checkpoint.graph.name !== topology.identity.name) {
-    return yield* mismatch(
-      request,
-      checkpoint,
-      `it belongs to graph "${checkpoint.graph.name}", not to "${topology.identity.name}"`
-    )
+    const detail = `it belongs to graph "${checkpoint.graph.name}", not to "${topology.identity.name}"`
+    return Either.left(mismatch(request, checkpoint, detail))
   }
-  const snapshots = checkpoint === undefined ? [] : yield* decodeChannels(request, checkpoint)
-  const run = new Run(tree, topology, algo, runtime, request.namespace, request.path, request.parents, snapshots)
-  run.root = request.within?.root ?? run
-  run.headAtLoad = head
-  if (loaded !== undefined) adopt(run, loaded)
+  const algo = Context.get(runtime.context as Context.Context<never>, Algo) as Algo.Service
+  const snapshots = checkpoint === undefined ? NO_SNAPSHOTS : decodeChannels(request, checkpoint)
+  return Either.map(snapshots, (channels) => {
+    const run = new Run(tree, topology, algo, runtime, namespace, path, parents, channels)
+    run.root = request.within?.root ?? run
+    run.headAtLoad = head
+    if (loaded !== undefined) adopt(run, loaded)
+    return run
+  })
+}
+
+const NO_SNAPSHOTS = Either.right<ReadonlyArray<Snapshot>>([])
+
+/** Makes the run that a request asks for, as it was saved. */
+export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
+  const { tree } = request
+  const found = yield* load(request)
+  const run = yield* restored(request, found, runtime)
   request.onOpen?.(run)
+  const { head, loaded } = found
+  const checkpoint = loaded?.checkpoint
   if (request.saves && tree.checkpointer !== undefined && tree.thread !== undefined) {
     run.persistence = new Persistence(
       run,
@@ -253,25 +267,32 @@ export const plan = (run: Run): void => {
 /** The task that updates given with an answer are saved under. */
 export const NULL_TASK = ""
 
-/** Applies updates that came with answers to the loaded checkpoint; they are kept beside it until the next one. */
-export const applySaved = Effect.fnUntraced(function* (run: Run) {
-  for (const row of run.saved.get(NULL_TASK)?.rows ?? []) yield* applyNull(run, yield* decodeWrites(run, row.value))
-})
+type Decoded<A> = Either.Either<A, CheckpointDecodeError | GraphMismatch>
 
-export const applyNull = (run: Run, writes: ReadonlyArray<Write>): Effect.Effect<void, InvalidUpdate> =>
-  Effect.map(run.algo.applyWrites(run.topology, run.channels, run.seen, [], writes), (applied) =>
+/** Applies updates that came with answers to the loaded checkpoint; they are kept beside it until the next one. */
+export const applySaved = (run: Run): Either.Either<void, CheckpointDecodeError | GraphMismatch | InvalidUpdate> => {
+  const rows = run.saved.get(NULL_TASK)?.rows
+  if (rows === undefined) return Either.void
+  return Either.gen(function* () {
+    for (const row of rows) yield* applyNull(run, yield* decodeWrites(run, row.value))
+  })
+}
+
+export const applyNull = (run: Run, writes: ReadonlyArray<Write>): Either.Either<void, InvalidUpdate> =>
+  Either.map(run.algo.applyWrites(run.topology, run.channels, run.seen, [], writes), (applied) =>
     run.journal?.record(applied)
   )
 
 /** The tasks of the coming superstep that have finished already, with what they wrote. */
-export const finishedTasks = Effect.fnUntraced(function* (run: Run) {
-  const finished: Array<TaskWrites> = []
-  for (const task of run.next) {
-    const saved = run.saved.get(taskKey(task))?.rows.find(({ channel }) => channel === RESULT)
-    if (saved !== undefined) finished.push({ ...task, writes: yield* decodeWrites(run, saved.value) })
-  }
-  return finished
-})
+export const finishedTasks = (run: Run): Decoded<ReadonlyArray<TaskWrites>> =>
+  Either.gen(function* () {
+    const finished: Array<TaskWrites> = []
+    for (const task of run.next) {
+      const saved = run.saved.get(taskKey(task))?.rows.find(({ channel }) => channel === RESULT)
+      if (saved !== undefined) finished.push({ ...task, writes: yield* decodeWrites(run, saved.value) })
+    }
+    return finished
+  })
 
 /**
  * Writes as they are saved: pairs of channel name and encoded update; untracked channels are left out. Where channels
@@ -292,20 +313,13 @@ export const encodeWrites = (run: Run, writes: ReadonlyArray<Write>): string => 
 type Pairs = ReadonlyArray<readonly [channel: string, json?: Json]>
 
 /** Reads saved writes back. */
-export const decodeWrites = (
-  run: Run,
-  text: string
-): Either.Either<Array<Write>, CheckpointDecodeError | GraphMismatch> => {
+export const decodeWrites = (run: Run, text: string): Decoded<Array<Write>> => {
   const saved = JSON.parse(text) as Pairs | { readonly versions: Codec.Versions; readonly writes: Pairs }
   return "writes" in saved ? decodePairs(run, saved.writes, saved.versions) : decodePairs(run, saved, {})
 }
 
 /** Reads writes back that were saved with these versions of their channels. */
-export const decodePairs = (
-  run: Run,
-  pairs: Pairs,
-  versions: Codec.Versions
-): Either.Either<Array<Write>, CheckpointDecodeError | GraphMismatch> => {
+export const decodePairs = (run: Run, pairs: Pairs, versions: Codec.Versions): Decoded<Array<Write>> => {
   const writes: Array<Write> = []
   for (const [name, json] of pairs) {
     const spec = run.topology.channels[currentId(run.topology, name) ?? -1]

@@ -1,15 +1,14 @@
 /**
  * What a saved checkpoint says about a thread: its state, what runs next, and how each task stands.
  */
-import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Runtime from "effect/Runtime"
 import { ChannelTable } from "./Channels.js"
 import { type Checkpoint, ERROR, type Header, INTERRUPT, type Json, RESULT } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import { resultOf } from "./Events.js"
-import type { PendingInterrupt } from "./GraphError.js"
-import { applySaved, decodePairs, decodeWrites, open, plan, type Request, versionsOf } from "./Load.js"
+import type { CheckpointDecodeError, GraphMismatch, InvalidUpdate, PendingInterrupt } from "./GraphError.js"
+import { applySaved, decodePairs, decodeWrites, plan, type Request, restored, versionsOf } from "./Load.js"
 import type { Run } from "./Run.js"
 import { formerKey, savedQuestions, TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
@@ -92,32 +91,43 @@ export type Results = Pick<Checkpoint, "results" | "metadata">
 
 const NO_RESULTS: Results = { results: [], metadata: {} }
 
-/**
- * The snapshot of a loaded checkpoint. `child` is the next one, with the results of its tasks that were saved there. With
- * `applyFinished` the values include what finished tasks of an unfinished superstep wrote.
- */
-export const make = Effect.fnUntraced(function* (
+interface Options {
+  readonly runtime: Runtime.Runtime<any>
+  /** The next checkpoint, with the results of this one's tasks that were saved there. */
+  readonly child?: Results | undefined
+  /** Whether the values include what finished tasks of an unfinished superstep wrote. */
+  readonly applyFinished: boolean
+}
+
+/** Why a loaded checkpoint can't be shown. */
+type ReadFailure = CheckpointDecodeError | GraphMismatch | InvalidUpdate
+
+/** The snapshot of a loaded checkpoint. */
+export const make = (
   request: Request,
   loaded: Loaded,
-  child: Results = NO_RESULTS,
-  applyFinished: boolean
-) {
-  const runtime = yield* Effect.runtime<any>() as Effect.Effect<Runtime.Runtime<any>>
-  const { run } = yield* open({ ...request, loaded, saves: false }, runtime)
-  yield* applySaved(run)
+  { applyFinished, child = NO_RESULTS, runtime }: Options
+): Either.Either<StateSnapshot<any>, ReadFailure> => {
+  const restoredRun = restored(request, { loaded, head: loaded.head }, runtime)
+  if (Either.isLeft(restoredRun)) return Either.left(restoredRun.left)
+  const run = restoredRun.right
+  const applied = applySaved(run)
+  if (Either.isLeft(applied)) return Either.left(applied.left)
   plan(run)
   const tasks: Array<TaskState> = []
   const snapshots: Array<TaskSnapshot> = []
   for (const planned of run.next) {
     const task = new TaskState(run, planned, undefined)
     const saved = child.results.find((result) => result.task === task.key || result.task === formerKey(task))
-    snapshots.push(yield* snapshotOf(run, task, saved && decodePairs(run, saved.writes, versionsOf(child))))
+    const snapshot = snapshotOf(run, task, saved && decodePairs(run, saved.writes, versionsOf(child)))
+    if (Either.isLeft(snapshot)) return Either.left(snapshot.left)
+    snapshots.push(snapshot.right)
     tasks.push(task)
   }
   const finished = tasks.filter((task) => task.status === "restored")
   const waiting = applyFinished ? tasks.filter((task) => task.status !== "restored") : tasks
   const { checkpoint } = loaded
-  return {
+  return Either.right({
     values: valuesOf(run, applyFinished ? finished : []),
     next: waiting.map((task) => task.node.name),
     tasks: snapshots,
@@ -126,8 +136,8 @@ export const make = Effect.fnUntraced(function* (
     ),
     checkpoint,
     metadata: checkpoint.metadata
-  } satisfies StateSnapshot<unknown>
-})
+  })
+}
 
 /** The state with what tasks wrote; without it where their writes conflict, which the superstep's end will tell. */
 const valuesOf = (run: Run, tasks: ReadonlyArray<TaskState>): Record<string, unknown> => {
@@ -138,17 +148,19 @@ const valuesOf = (run: Run, tasks: ReadonlyArray<TaskState>): Record<string, unk
 }
 
 /** Reads what was saved for a task; control rows do not count as results. */
-const snapshotOf = Effect.fnUntraced(function* (
+const snapshotOf = (
   run: Run,
   task: TaskState,
   saved: ReturnType<typeof decodePairs> | undefined
-) {
+): Either.Either<TaskSnapshot, ReadFailure> => {
   let error: string | undefined
   for (const { channel, value } of run.saved.get(task.key)?.rows ?? []) {
     if (channel === INTERRUPT) task.asked = savedQuestions(value)
     if (channel === ERROR) error = (JSON.parse(value) as { message: string }).message
     if (channel === RESULT) {
-      task.writes = yield* decodeWrites(run, value)
+      const writes = decodeWrites(run, value)
+      if (Either.isLeft(writes)) return Either.left(writes.left)
+      task.writes = writes.right
       task.status = "restored"
     }
   }
@@ -159,5 +171,11 @@ const snapshotOf = Effect.fnUntraced(function* (
     result = resultOf(run.topology, task)
   }
   const { id, node } = task
-  return { id, node: node.name, result, error: result === undefined ? error : undefined, interrupts: task.asked }
-})
+  return Either.right({
+    id,
+    node: node.name,
+    result,
+    error: result === undefined ? error : undefined,
+    interrupts: task.asked
+  })
+}

@@ -67,10 +67,13 @@ const makeDb = (
   const onAny = <A>(use: (run: Run) => Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
     Effect.flatMap(joined, (outer) => (Option.isSome(outer) ? use(outer.value.run) : onOwn(use)))
 
+  const ask: Db["ask"] = (program) => onAny((run) => perform(run, program))
+
   return {
     joins: Effect.map(joined, Option.isSome),
     run: (text, params) => onAny((run) => run(text, params)),
-    ask: (program) => onAny((run) => perform(run, program)),
+    ask,
+    read: ask,
     transaction: (program) =>
       Effect.flatMap(joined, (outer) => {
         if (Option.isNone(outer)) return onOwn((run) => around(run, [begin, "COMMIT", "ROLLBACK"], program))

@@ -55,8 +55,8 @@ const makeDb = (connection: Database.Database): Db => {
     return step.value
   }
 
-  const committed = <A>(program: Program<A>): A => {
-    execute("BEGIN IMMEDIATE", [])
+  const committed = <A>(begin: string, program: Program<A>): A => {
+    execute(begin, [])
     try {
       const value = perform(program)
       execute("COMMIT", [])
@@ -79,7 +79,9 @@ const makeDb = (connection: Database.Database): Db => {
   return {
     run: (text, params) => inOneTurn(() => execute(text, params)),
     ask: (program) => inOneTurn(() => perform(program())),
-    transaction: (program) => inOneTurn(() => committed(program())),
+    // One lock for all of its statements: to take it costs as much as to read a row.
+    read: (program) => inOneTurn(() => committed("BEGIN", program())),
+    transaction: (program) => inOneTurn(() => committed("BEGIN IMMEDIATE", program())),
     joins: Effect.succeed(false)
   }
 }

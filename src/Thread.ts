@@ -361,30 +361,30 @@ class ThreadImpl {
     }
   }
 
-  readonly state = Effect.suspend(() =>
+  readonly state = Effect.flatMap(Effect.runtime<any>(), (runtime) =>
     Effect.flatMap(loadOf(this), ({ address, checkpointer, loaded }) => {
       if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
       const isHead = loaded.head === loaded.checkpoint.seq
       const request = this.request(checkpointer, this.checkpoint)
-      if (isHead) return Snapshot.make(request, loaded, undefined, this.checkpoint === undefined)
+      if (isHead) return Snapshot.make(request, loaded, { runtime, applyFinished: this.checkpoint === undefined })
       return Effect.flatMap(childOf(checkpointer, address, loaded), (child) =>
-        Snapshot.make(request, loaded, child, false)
+        Snapshot.make(request, loaded, { runtime, child, applyFinished: false })
       )
     })
   )
 
   readonly history = (options: ListOptions = {}): Stream.Stream<any, any, any> =>
     Stream.unwrap(
-      Effect.map(Checkpointer, (checkpointer) => {
+      Effect.zipWith(Checkpointer, Effect.runtime<any>(), (checkpointer, runtime) => {
         const request = this.request(checkpointer, undefined)
         const children = new Map<number, Snapshot.Results>()
-        return checkpointer.list({ thread: this.id, namespace: this.namespace }, options).pipe(
-          Stream.mapEffect((loaded) => {
-            const { parent, results, seq } = loaded.checkpoint
-            if (parent !== undefined && results.length > 0) children.set(parent.seq, loaded.checkpoint)
-            return Snapshot.make(request, loaded, children.get(seq), false)
-          })
-        )
+        const snapshotOf = (loaded: Loaded) => {
+          const { parent, results, seq } = loaded.checkpoint
+          if (parent !== undefined && results.length > 0) children.set(parent.seq, loaded.checkpoint)
+          return Snapshot.make(request, loaded, { runtime, child: children.get(seq), applyFinished: false })
+        }
+        const saved = checkpointer.list({ thread: this.id, namespace: this.namespace }, options)
+        return Stream.flatMap(Stream.chunks(saved), (chunk) => untilLeft(chunk, snapshotOf))
       })
     )
 
@@ -520,6 +520,17 @@ export const resumeArguments = (first: any, second: any, third: any): readonly [
     return [answerTo(first, second as never, id), options]
   }
   return isOptions(first) ? [undefined, { ...first, ...second }] : [answers(first), second ?? {}]
+}
+
+/** Emits what `f` makes of a chunk's elements, up to the first failure. */
+const untilLeft = <A, B, E>(chunk: Chunk.Chunk<A>, f: (a: A) => Either.Either<B, E>): Stream.Stream<B, E> => {
+  const made: Array<B> = []
+  for (const a of chunk) {
+    const b = f(a)
+    if (Either.isLeft(b)) return Stream.concat(Stream.fromIterable(made), Stream.fail(b.left))
+    made.push(b.right)
+  }
+  return Stream.fromChunk(Chunk.unsafeFromArray(made))
 }
 
 /** Results that were saved with the checkpoint's first child. */

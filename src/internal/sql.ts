@@ -36,6 +36,8 @@ export function* run(text: string, params: ReadonlyArray<unknown>): Program<Resu
 export interface Db {
   readonly run: Run
   readonly ask: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
+  /** For programs that only read. */
+  readonly read: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
   /** Commits if the program ends. Nothing else runs on the connection meanwhile. */
   readonly transaction: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
   /** Whether statements join a transaction that others began and may roll back. */

@@ -322,14 +322,14 @@ function* readColumn(keys: Keys, text: string, address: Address, ranges: Readonl
 }
 
 const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => ({
-  read: (address, seq) => guard("load", address.thread, () => db.ask(() => readRow(keys, address, seq))),
+  read: (address, seq) => guard("load", address.thread, () => db.read(() => readRow(keys, address, seq))),
   data: (address, ranges) =>
-    guard("load", address.thread, () => db.ask(() => readColumn(keys, Q.data, address, ranges))),
+    guard("load", address.thread, () => db.read(() => readColumn(keys, Q.data, address, ranges))),
   logs: (address, ranges) =>
-    guard("load", address.thread, () => db.ask(() => readColumn(keys, Q.logs, address, ranges))),
+    guard("load", address.thread, () => db.read(() => readColumn(keys, Q.logs, address, ranges))),
   raw: (address, after, limit) =>
     guard("load", address.thread, () =>
-      db.ask(function* () {
+      db.read(function* () {
         const key = yield* keys.find(address)
         if (key === undefined) return []
         return yield* withWrites(key, (yield* run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
@@ -337,7 +337,7 @@ const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "
     ),
   page: (address, before, limit) =>
     guard("list", address.thread, () =>
-      db.ask(function* () {
+      db.read(function* () {
         const key = yield* keys.find(address)
         if (key === undefined) return []
         const to = first(key) + Math.min(before, MAX_SEQ)
