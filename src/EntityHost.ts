@@ -33,7 +33,7 @@ import * as EventLog from "./internal/eventLog.js"
 import type * as Watch from "./internal/watch.js"
 import type { Call } from "./Load.js"
 import type { Outcome } from "./Loop.js"
-import type { Control, Sink } from "./Run.js"
+import type { Control, Doubt, Sink } from "./Run.js"
 import * as Runs from "./Runs.js"
 import * as Thread from "./Thread.js"
 import * as Timer from "./Timer.js"
@@ -64,8 +64,8 @@ export class Host implements Watch.Resident {
   private readonly fencing = Effect.unsafeMakeSemaphore(1)
   private readonly control: Control
   private fence: number | undefined
-  /** Of the process, when this thread was last known to be its own. */
-  private standstills: number
+  /** A process that stood still may have lost its threads. */
+  private readonly doubt: Doubt
   private running = 0
   /** Set by the first reader: before it nobody can come back for an event. */
   private watched = false
@@ -75,7 +75,7 @@ export class Host implements Watch.Resident {
     private readonly setting: Setting,
     private readonly address: Entity.CurrentAddress["Type"],
     private readonly sharding: Sharding["Type"],
-    private readonly watch: Watch.Watch,
+    watch: Watch.Watch,
     private readonly checkpointer: Context.Tag.Service<Checkpointer>,
     private readonly context: Context.Context<any>,
     private readonly scope: Scope.CloseableScope,
@@ -84,19 +84,14 @@ export class Host implements Watch.Resident {
   ) {
     this.log = EventLog.make(epoch, setting.eventBuffer)
     this.isFailure = is(setting.Failure)
-    this.standstills = watch.standstills()
+    this.doubt = { reasons: watch.standstills, settled: watch.standstills() }
     const { defaults } = setting
     const drain = () => (this.isHeld() ? defaults.control?.drain : "the thread moves to another runner")
     this.control = {
       get drain() {
         return drain()
       },
-      doubt: {
-        exists: () => this.standstills !== watch.standstills(),
-        settled: () => {
-          this.standstills = watch.standstills()
-        }
-      }
+      doubt: this.doubt
     }
   }
 
@@ -148,9 +143,10 @@ export class Host implements Watch.Resident {
 
   private readonly fenced = Effect.suspend(() => {
     if (this.fence !== undefined) return Effect.succeed(this.fence)
+    const reasons = this.doubt.reasons()
     return Effect.map(this.checkpointer.takeFence(this.id), (fence) => {
       this.fence = fence
-      this.standstills = this.watch.standstills()
+      this.doubt.settled = reasons
       return fence
     })
   }).pipe(this.fencing.withPermits(1))

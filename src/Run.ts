@@ -40,8 +40,15 @@ export interface Sink {
 /** A request to stop at the end of the running superstep. */
 export interface Control {
   drain: string | undefined
-  /** Whether another process may have taken the thread over without this one noticing; asked before a side effect. */
-  readonly doubt?: { readonly exists: () => boolean; readonly settled: () => void } | undefined
+  readonly doubt?: Doubt | undefined
+}
+
+/** Whether another process may have taken the thread over without this one noticing; asked before a side effect. */
+export interface Doubt {
+  /** How many reasons there were so far. */
+  readonly reasons: () => number
+  /** How many of them are settled: after these the thread was found to be this process's own. */
+  settled: number
 }
 
 /** What all runs of one call share. */

@@ -11,7 +11,7 @@ import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
 import { type InvalidAnswer, type InvalidUpdate, PendingInterrupt, type StorageError } from "./GraphError.js"
 import { UNCHECKED } from "./internal/unchecked.js"
 import type { NodeCache } from "./NodeCache.js"
-import type { Run } from "./Run.js"
+import type { Doubt, Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import type { Send } from "./Send.js"
 import type { Frame, Scope, TaskContext } from "./Task.js"
@@ -165,9 +165,9 @@ export class TaskState implements TaskWrites, Frame, Scope {
   mayAct(): Effect.Effect<void, StorageError> | undefined {
     const { persistence, tree } = this.run
     const { doubt } = tree.control
-    if (persistence === undefined || doubt === undefined || !doubt.exists()) return undefined
+    if (persistence === undefined || doubt === undefined || doubt.settled === doubt.reasons()) return undefined
     // Nothing is written, but a newer fence refuses it.
-    return Effect.map(persistence.putNow([]), doubt.settled)
+    return settle(doubt, persistence.putNow([]))
   }
 
   callRow(call: SavedCall): PendingWrite {
@@ -201,6 +201,18 @@ export class TaskState implements TaskWrites, Frame, Scope {
     this.run.onProgress?.()
   }
 }
+
+/** Asks until there was no new reason to doubt while the answer was on its way. */
+const settle = <E>(doubt: Doubt, ask: Effect.Effect<void, E>): Effect.Effect<void, E> =>
+  Effect.suspend(() => {
+    const reasons = doubt.reasons()
+    if (doubt.settled === reasons) return Effect.void
+    const settled = Effect.suspend(() => {
+      doubt.settled = Math.max(doubt.settled, reasons)
+      return settle(doubt, ask)
+    })
+    return Effect.zipRight(ask, settled)
+  })
 
 /** What a node sees of its task. */
 export class TaskView implements TaskContext {

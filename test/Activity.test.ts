@@ -446,3 +446,41 @@ it("the failures of a call are those of its body and of the engine, and a limit 
   // @ts-expect-error the body fails with something that the error schema does not describe
   Activity.make("wrong", { ...options, error: Schema.Struct({ code: Schema.Number }) })
 })
+
+describe("a process that may have lost its thread", () => {
+  it.effect("makes sure of it before a side effect, again if it stood still while it asked", () =>
+    Effect.gen(function* () {
+      const { double, trace } = doubling()
+      const graph = Graph.make("doubt", { count: Channel.lastValue(Schema.Number) })
+        .addNode("n", ({ count = 1 }) => Effect.map(double(count), (count) => ({ count })))
+        .addEdge(Graph.START, "n")
+        .compile()
+      const storage = yield* Checkpointer.Checkpointer
+      const fence = yield* storage.takeFence("t")
+      let reasons = 1
+      let asked = 0
+      const doubt = { settled: 0, reasons: () => reasons }
+      const standingStill: typeof storage = {
+        ...storage,
+        putWrites: (address, seq, writes, fence) =>
+          Effect.tap(storage.putWrites(address, seq, writes, fence), () => {
+            if (writes.length > 0) return Effect.void
+            asked++
+            if (asked > 1) return Effect.void
+            // The answer is on its way, the process stands still, and another one takes the thread.
+            reasons++
+            return storage.takeFence("t")
+          })
+      }
+      const run = (fence: number) =>
+        graph
+          .thread("t")
+          .invoke({ count: 1 }, { fence, control: { drain: undefined, doubt } })
+          .pipe(Effect.provideService(Checkpointer.Checkpointer, standingStill))
+      yield* failsWith(run(fence), "ThreadConflict")
+      assert.deepStrictEqual([asked, trace.entries], [1, []])
+      yield* run(yield* storage.takeFence("t"))
+      assert.deepStrictEqual([asked, doubt.settled, trace.entries], [2, 2, ["double 1"]])
+    }).pipe(onMemory)
+  )
+})
