@@ -472,10 +472,11 @@ describe("a process that may have lost its thread", () => {
             return storage.takeFence("t")
           })
       }
+      // As a host runs it, which has options of its own.
       const run = (fence: number) =>
         graph
           .thread("t")
-          .invoke({ count: 1 }, { fence, control: { drain: undefined, doubt } })
+          .invoke({ count: 1 }, { fence, control: { drain: undefined, doubt } } as object)
           .pipe(Effect.provideService(Checkpointer.Checkpointer, standingStill))
       yield* failsWith(run(fence), "ThreadConflict")
       assert.deepStrictEqual([asked, trace.entries], [1, []])
