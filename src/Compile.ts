@@ -248,7 +248,8 @@ const build = (data: GraphData): Topology => {
     caches: data.nodes.some(({ policy }) => policy.cache !== undefined),
     waitsFor,
     nodes,
-    nodeIds: new Map(nodes.map(({ id, name }) => [name, id])),
+    // Handlers are addressed by nobody but the engine.
+    nodeIds: new Map(nodes.slice(0, data.nodes.length + 1).map(({ id, name }) => [name, id])),
     state,
     input: (data.input ?? names).map((name) => draft.ids.get(name)!),
     output: (data.output ?? names).map((name) => draft.ids.get(name)!),
@@ -335,7 +336,8 @@ const makeNodes = (
       input: Codec.plain,
       run: node.onError!,
       targets: node.targets,
-      policy: node.handlerPolicy
+      policy: node.handlerPolicy,
+      renamedFrom: node.renamedFrom && handlerName(node.renamedFrom)
     })
   }
   return nodes

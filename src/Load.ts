@@ -7,7 +7,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type * as Runtime from "effect/Runtime"
 import * as Stream from "effect/Stream"
-import { Algo, type Seen, type TaskWrites, type Write } from "./Algo.js"
+import { Algo, type Seen, type TaskPlan, type TaskWrites, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
 import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
@@ -18,7 +18,7 @@ import { Journal, Mirror } from "./Journal.js"
 import { Persistence } from "./Persistence.js"
 import { Run, type SavedTask, type Tree } from "./Run.js"
 import type { Send } from "./Send.js"
-import { taskKey } from "./TaskState.js"
+import { handlerPlan, savedKey } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
 /** An answer that a call brings: for the only pause, for the pauses of a typed interrupt, or by id. */
@@ -287,9 +287,16 @@ export const applyNull = (run: Run, writes: ReadonlyArray<Write>): Either.Either
 export const finishedTasks = (run: Run): Decoded<ReadonlyArray<TaskWrites>> =>
   Either.gen(function* () {
     const finished: Array<TaskWrites> = []
+    const resultOf = (task: TaskPlan) =>
+      run.saved.get(savedKey(run, task))?.rows.find(({ channel }) => channel === RESULT)
     for (const task of run.next) {
-      const saved = run.saved.get(taskKey(task))?.rows.find(({ channel }) => channel === RESULT)
+      const saved = resultOf(task)
       if (saved !== undefined) finished.push({ ...task, writes: yield* decodeWrites(run, saved.value) })
+      if (saved !== undefined || task.node.errorHandler === undefined) continue
+      const handler = handlerPlan(run.topology, task)
+      const handled = resultOf(handler)
+      if (handled === undefined) continue
+      finished.push({ ...task, writes: [] }, { ...handler, writes: yield* decodeWrites(run, handled.value) })
     }
     return finished
   })

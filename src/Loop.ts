@@ -33,9 +33,9 @@ import { UNCHECKED, withoutStack } from "./internal/unchecked.js"
 import { decodeWrites, open, plan, type Request } from "./Load.js"
 import type { ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
-import type { Breakpoints, Run } from "./Run.js"
+import type { Breakpoints, Run, SavedTask } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
-import { driveInTime, Step } from "./Step.js"
+import { driveInTime, handlerOf, Step } from "./Step.js"
 import { savedQuestions, TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
@@ -220,19 +220,21 @@ const inputOf = (run: Run, task: Run["next"][number]): unknown => {
   return reads.length === 0 ? input : { ...run.channels.copy(reads), ...(input as object) }
 }
 
-/** Gives tasks what was saved for them: a finished one is not run, an unanswered one neither. */
+/** Gives tasks what was saved for them: a finished one is not run, an unanswered one neither, nor one that failed. */
 const restore = Effect.fnUntraced(function* (run: Run): Generator<any, void, any> {
+  const handlers: Array<TaskState> = []
   for (const task of run.tasks) {
-    const saved = run.saved.get(task.key)
-    if (saved !== undefined) yield* restoreTask(run, task, saved.rows)
+    yield* restoreTask(run, task)
+    if (task.status !== "handled") continue
+    const handler = handlerOf(run, task)
+    yield* restoreTask(run, handler)
+    handlers.push(handler)
   }
+  if (handlers.length > 0) run.tasks = [...run.tasks, ...handlers]
 }) as (run: Run) => Effect.Effect<void, unknown>
 
-const restoreTask = Effect.fnUntraced(function* (
-  run: Run,
-  task: TaskState,
-  rows: ReadonlyArray<{ readonly channel: string; readonly value: string }>
-) {
+const restoreTask = Effect.fnUntraced(function* (run: Run, task: TaskState) {
+  const { rows } = run.saved.get(task.key) ?? NO_ROWS
   const calls: Array<SavedCall> = []
   let failure: { readonly name: string; readonly message: string } | undefined
   for (const { channel, value } of rows) {
@@ -255,6 +257,8 @@ const restoreTask = Effect.fnUntraced(function* (
   else task.asked = []
 })
 
+const NO_ROWS: SavedTask = { rows: [] }
+
 // ---------------------------------------------------------------------------------------------------------------------
 // after: pause, failure, barrier
 // ---------------------------------------------------------------------------------------------------------------------
@@ -270,7 +274,9 @@ const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any
   if (run.persistence !== undefined) {
     yield* run.persistence.put(step.unsavedRows())
   }
-  const next = run.tasks.filter((task) => task.status === "paused").map(({ node }) => node.name)
+  const next = run.tasks
+    .filter((task) => task.status === "paused")
+    .map(({ handles, node }) => (handles?.node ?? node).name)
   const interrupts = run.pending()
   if (interrupts.length === 0 && run.sink !== undefined) {
     Events.stopped(run)
@@ -317,7 +323,9 @@ const NO_TASKS: Run["tasks"] = []
 const NOTHING_SAVED: Run["saved"] = new Map()
 
 const ranOf = (run: Run): ReadonlyArray<string> =>
-  run.tasks.length === 1 ? [run.tasks[0]!.node.name] : Array.from(new Set(run.tasks.map(({ node }) => node.name)))
+  run.tasks.length === 1
+    ? [run.tasks[0]!.node.name]
+    : Array.from(new Set(run.tasks.filter(({ handles }) => handles === undefined).map(({ node }) => node.name)))
 
 /** Results of tasks that were not saved before: they go into the barrier's transaction. */
 const resultsOf = (run: Run, applied: Applied): Commit["results"] =>

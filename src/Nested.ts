@@ -13,7 +13,7 @@ import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
 import { pause, type Scope, Task, unlessPaused } from "./Task.js"
-import type { TaskState } from "./TaskState.js"
+import { instanceOf, type TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
 /**
@@ -30,8 +30,7 @@ export interface NestedOptions {
 
 /** The namespace segment of a subgraph run: unique for the task and the order of its subgraph runs. */
 const segmentOf = (task: TaskState, ordinal: string): string => {
-  const send = task.index < 0 ? "" : `#${task.index}`
-  return `${task.name}:${task.run.checkpointId}${send}${ordinal}`
+  return `${task.name}:${task.run.checkpointId}${instanceOf(task.index)}${ordinal}`
 }
 
 /** The namespace segment of a subgraph that remembers: the same in all runs of the thread. */

@@ -75,7 +75,9 @@ export const stopsOf = (options: Options): Loop.Stops => ({
 /** Nodes that these options would stop at and the graph does not have. */
 export const unknownStops = (topology: Topology, options: Options): ReadonlyArray<string> =>
   [options.interruptBefore, options.interruptAfter].flatMap((nodes) =>
-    typeof nodes === "object" ? nodes.filter((node) => !topology.nodeIds.has(node)) : []
+    typeof nodes === "object"
+      ? nodes.filter((node) => topology.nodes[topology.nodeIds.get(node) ?? -1]?.hidden !== false)
+      : []
   )
 
 const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree => ({

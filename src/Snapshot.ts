@@ -10,7 +10,7 @@ import { resultOf } from "./Events.js"
 import type { CheckpointDecodeError, GraphMismatch, InvalidUpdate, PendingInterrupt } from "./GraphError.js"
 import { applySaved, decodePairs, decodeWrites, plan, type Request, restored, versionsOf } from "./Load.js"
 import type { Run } from "./Run.js"
-import { formerKey, savedQuestions, TaskState } from "./TaskState.js"
+import { formerKey, handlerPlan, savedQuestions, TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
 /** How one task of the coming superstep stands. */
@@ -115,16 +115,18 @@ export const make = (
   if (Either.isLeft(applied)) return Either.left(applied.left)
   plan(run)
   const tasks: Array<TaskState> = []
+  const handlers: Array<TaskState> = []
   const snapshots: Array<TaskSnapshot> = []
   for (const planned of run.next) {
     const task = new TaskState(run, planned, undefined)
-    const saved = child.results.find((result) => result.task === task.key || result.task === formerKey(task))
-    const snapshot = snapshotOf(run, task, saved && decodePairs(run, saved.writes, versionsOf(child)))
-    if (Either.isLeft(snapshot)) return Either.left(snapshot.left)
-    snapshots.push(snapshot.right)
+    const told = snapshotOf(run, task, child)
+    if (Either.isLeft(told)) return Either.left(told.left)
+    const { handler, ...snapshot } = told.right
+    snapshots.push(snapshot)
     tasks.push(task)
+    if (handler !== undefined) handlers.push(handler)
   }
-  const finished = tasks.filter((task) => task.status === "restored")
+  const finished = [...tasks.filter((task) => task.status === "restored"), ...handlers]
   const waiting = applyFinished ? tasks.filter((task) => task.status !== "restored") : tasks
   const { checkpoint } = loaded
   return Either.right({
@@ -147,12 +149,8 @@ const valuesOf = (run: Run, tasks: ReadonlyArray<TaskState>): Record<string, unk
   return Either.isRight(algo.applyWrites(topology, channels, seen, tasks)) ? channels.copy(topology.state) : before
 }
 
-/** Reads what was saved for a task; control rows do not count as results. */
-const snapshotOf = (
-  run: Run,
-  task: TaskState,
-  saved: ReturnType<typeof decodePairs> | undefined
-): Either.Either<TaskSnapshot, ReadFailure> => {
+/** Reads what was saved for a task; control rows do not count as results. Yields the message of its failure. */
+const read = (run: Run, task: TaskState, child: Results): Either.Either<string | undefined, ReadFailure> => {
   let error: string | undefined
   for (const { channel, value } of run.saved.get(task.key)?.rows ?? []) {
     if (channel === INTERRUPT) task.asked = savedQuestions(value)
@@ -164,18 +162,39 @@ const snapshotOf = (
       task.status = "restored"
     }
   }
-  let result = task.status === "restored" ? resultOf(run.topology, task) : undefined
-  if (saved !== undefined && result === undefined) {
-    if (Either.isRight(saved)) task.writes = saved.right
-    task.status = "restored"
-    result = resultOf(run.topology, task)
-  }
+  const saved = child.results.find((result) => result.task === task.key || result.task === formerKey(task))
+  if (saved === undefined || task.status === "restored") return Either.right(error)
+  const writes = decodePairs(run, saved.writes, versionsOf(child))
+  if (Either.isRight(writes)) task.writes = writes.right
+  task.status = "restored"
+  return Either.right(error)
+}
+
+interface Told extends TaskSnapshot {
+  /** The error handler, if it has finished in the task's place. */
+  readonly handler: TaskState | undefined
+}
+
+/** How a task stands; one that failed as its handler does, which is told where it has finished. */
+const snapshotOf = (run: Run, task: TaskState, child: Results): Either.Either<Told, ReadFailure> => {
   const { id, node } = task
-  return Either.right({
-    id,
-    node: node.name,
-    result,
-    error: result === undefined ? error : undefined,
-    interrupts: task.asked
-  })
+  const failure = read(run, task, child)
+  if (Either.isLeft(failure)) return Either.left(failure.left)
+  const own = failure.right
+  const result = task.status === "restored" ? resultOf(run.topology, task) : undefined
+  if (result !== undefined || own === undefined || node.errorHandler === undefined) {
+    const error = result === undefined ? own : undefined
+    return Either.right({ id, node: node.name, result, error, interrupts: task.asked, handler: undefined })
+  }
+  const handler = new TaskState(run, handlerPlan(run.topology, task), undefined)
+  const handlers = read(run, handler, child)
+  if (Either.isLeft(handlers)) return Either.left(handlers.left)
+  const error = handlers.right ?? own
+  task.asked = handler.asked
+  if (handler.status !== "restored") {
+    return Either.right({ id, node: node.name, result, error, interrupts: task.asked, handler: undefined })
+  }
+  task.status = "restored"
+  const handled = resultOf(run.topology, handler)
+  return Either.right({ id, node: node.name, result: handled, error, interrupts: task.asked, handler })
 }

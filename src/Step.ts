@@ -22,10 +22,7 @@ import { addresses, commandIn, ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
 import type { Run } from "./Run.js"
 import { Task } from "./Task.js"
-import { TaskState } from "./TaskState.js"
-
-/** Index of the first error handler among a step's push tasks: handlers are folded after them. */
-const HANDLERS = 90_000_000
+import { handlerPlan, TaskState } from "./TaskState.js"
 
 export class Step {
   readonly tasks: Array<TaskState>
@@ -47,10 +44,7 @@ export class Step {
   ) {
     this.tasks = tasks.slice()
     this.queue = []
-    for (const task of tasks) {
-      if (task.status === "planned") this.queue.push(task)
-      else if (task.status === "handled") this.queue.push(this.handlerOf(task, task.failure!))
-    }
+    for (const task of tasks) if (task.status === "planned") this.queue.push(task)
   }
 
   /**
@@ -167,19 +161,6 @@ export class Step {
     for (const task of this.running) task.fiber?.unsafeInterruptAsFork(task.fiber.id())
   }
 
-  private handlerOf(task: TaskState, cause: Cause.Cause<unknown>): TaskState {
-    const { nodes } = this.run.topology
-    const plan = { node: nodes[task.node.errorHandler!]!, send: undefined, index: HANDLERS + this.tasks.length }
-    const handler = new TaskState(this.run, plan, {
-      error: Cause.squash(cause),
-      state: task.input,
-      node: task.node.name
-    })
-    this.tasks.push(handler)
-    Events.started(this.run, handler)
-    return handler
-  }
-
   /** True while something runs or waits to run. */
   get busy(): boolean {
     return (
@@ -226,7 +207,12 @@ export class Step {
 
   /** Queues the handlers of failures. */
   queueHandlers(): void {
-    for (const task of this.toHandle.splice(0)) this.queue.push(this.handlerOf(task, task.failure!))
+    for (const task of this.toHandle.splice(0)) {
+      const handler = handlerOf(this.run, task)
+      this.tasks.push(handler)
+      this.queue.push(handler)
+      Events.started(this.run, handler)
+    }
   }
 
   /** Rows of what has ended and is not saved yet. */
@@ -245,6 +231,15 @@ export class Step {
   stop(): Effect.Effect<void> {
     return Effect.asVoid(Fiber.interruptAll(Array.from(this.running, (task) => task.fiber!)))
   }
+}
+
+/** The task that handles a failure. */
+export const handlerOf = (run: Run, failed: TaskState): TaskState => {
+  const error = Cause.squash(failed.failure!)
+  const input = { error, state: failed.input, node: failed.node.name }
+  const handler = new TaskState(run, handlerPlan(run.topology, failed), input)
+  handler.handles = failed
+  return handler
 }
 
 /** Drives a launched superstep until all of its tasks have ended, saving what has ended while others run. */

@@ -15,7 +15,7 @@ import type { Doubt, Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import type { Send } from "./Send.js"
 import type { Frame, Scope, TaskContext } from "./Task.js"
-import type { Node } from "./Topology.js"
+import type { Node, Topology } from "./Topology.js"
 
 /**
  * How a task stands. `restored` and `done` have writes; `paused` waits for an answer; `handled` failed and its error
@@ -23,8 +23,27 @@ import type { Node } from "./Topology.js"
  */
 export type Status = "planned" | "running" | "restored" | "done" | "paused" | "failed" | "handled" | "cancelled"
 
+/** Index of the first error handler among a superstep's push tasks: handlers are folded after them. */
+const HANDLERS = 90_000_000
+/** Index of the first handler of a push task. */
+const HANDLERS_OF_SENDS = 95_000_000
+
+/** The task that handles a failure of this one: the same one whenever it fails, and however often. */
+export const handlerPlan = ({ nodes }: Topology, { index, node }: TaskPlan): TaskPlan => ({
+  node: nodes[node.errorHandler!]!,
+  send: undefined,
+  index: index < 0 ? HANDLERS + node.rank : HANDLERS_OF_SENDS + index
+})
+
+/** Tells tasks of one node in a superstep apart: the packet's index, of a handler that of the failed task. */
+export const instanceOf = (index: number): string => {
+  if (index < 0) return ""
+  if (index < HANDLERS) return `#${index}`
+  return index < HANDLERS_OF_SENDS ? "" : `#${index - HANDLERS_OF_SENDS}`
+}
+
 /** The name of a task within its checkpoint. */
-export const taskKey = ({ index, node }: TaskPlan): string => (index < 0 ? node.name : `${node.name}#${index}`)
+export const taskKey = ({ index, node }: TaskPlan): string => (index < 0 ? node.name : node.name + instanceOf(index))
 
 /**
  * The name that a task is saved under: its key, or the one it had before its node was renamed, where something is saved
@@ -40,7 +59,7 @@ export const savedKey = (run: Pick<Run, "saved">, plan: TaskPlan): string => {
 
 /** The name of a task before its node was renamed. */
 export const formerKey = ({ index, node }: TaskPlan): string | undefined =>
-  node.renamedFrom === undefined ? undefined : index < 0 ? node.renamedFrom : `${node.renamedFrom}#${index}`
+  node.renamedFrom === undefined ? undefined : node.renamedFrom + instanceOf(index)
 
 /** The sort key of a task: pull tasks by name, then push tasks by index. */
 export const taskPath = ({ index, node }: TaskPlan): string =>

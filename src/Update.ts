@@ -59,7 +59,10 @@ export const problemOf = (
   return undefined
 }
 
-const nodesOf = (topology: Topology) => topology.nodes.filter(({ hidden }) => !hidden).map(({ name }) => name)
+const nodesOf = ({ nodeIds, nodes }: Topology) =>
+  Array.from(nodeIds)
+    .filter(([, id]) => !nodes[id]!.hidden)
+    .map(([name]) => name)
 
 /** The node that an update counts as: the one that is named, the only one, or the last one that ran. */
 const nodeOf = (run: Run, as: string | undefined): Either.Either<Node, AmbiguousUpdate | UnknownNode> => {
