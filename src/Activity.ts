@@ -32,7 +32,7 @@ import {
 import { hash } from "./internal/hash.js"
 import { NotJson, stringify } from "./internal/json.js"
 import * as NodeCache from "./NodeCache.js"
-import { type Scope, Task, type TaskContext, unlessPaused } from "./Task.js"
+import { type Scope, stoppingAt, Task, type TaskContext, unlessPaused } from "./Task.js"
 import type { CachePolicy } from "./Topology.js"
 
 /** The running call of an activity. */
@@ -232,7 +232,7 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
   const cached = definition.cache === undefined ? undefined : yield* lookUp(task, definition, input, inputText)
   if (cached?.hit !== undefined) return yield* succeed(task, call, key, cached.hit, true)
   const certainty = frame.mayAct()
-  if (certainty !== undefined) yield* certainty
+  if (certainty !== undefined) yield* stopping(frame, certainty)
   const exit = yield* Effect.exit(definition.limited(task, bodyOf(task, definition, input, call, key)))
   frame.progress()
   if (Exit.isSuccess(exit)) {
@@ -283,9 +283,12 @@ const succeed = (
   cached: boolean
 ): Effect.Effect<unknown, StorageError> =>
   Effect.zipRight(
-    frame.save({ ...call, failed: false, value: fromText(text) }),
+    stopping(frame, frame.save({ ...call, failed: false, value: fromText(text) })),
     Effect.suspend(() => Effect.as(frame.told(call.name, key, value, cached), value))
   )
+
+/** A save that failed ends the run, whatever the node makes of it. */
+const stopping = stoppingAt(CheckpointerError, ThreadConflict)
 
 /** The engine's own failures are no results of the activity. */
 const isEngines = (error: unknown): boolean =>

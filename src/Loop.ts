@@ -145,6 +145,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     // What tasks told goes out together with the new state, if there will be one.
     if (run.sink !== undefined && !step.succeeded) yield* run.flush()
     if (step.failed !== undefined) return yield* failed(run, step, step.failed)
+    if (step.drained !== undefined) return yield* failed(run, step, Cause.fail(step.drained))
     if (step.escaped !== undefined) return yield* leave(run, step.escaped)
     if (step.pauses) return yield* paused(run, step)
 
@@ -236,7 +237,7 @@ const restore = Effect.fnUntraced(function* (run: Run): Generator<any, void, any
 const restoreTask = Effect.fnUntraced(function* (run: Run, task: TaskState) {
   const { rows } = run.saved.get(task.key) ?? NO_ROWS
   const calls: Array<SavedCall> = []
-  let failure: { readonly name: string; readonly message: string } | undefined
+  let failure: SavedFailure | undefined
   for (const { channel, value } of rows) {
     if (channel === RESULT) {
       task.writes = yield* decodeWrites(run, value)
@@ -251,13 +252,20 @@ const restoreTask = Effect.fnUntraced(function* (run: Run, task: TaskState) {
   }
   if (calls.length > 0) task.saved = new SavedCalls(calls)
   if (task.status === "restored") return
-  if (failure !== undefined && task.node.errorHandler !== undefined) return task.handled(failure)
+  if (failure !== undefined && task.node.errorHandler !== undefined && !failure.final) return task.handled(failure)
   const { answers } = run.tree
   if (task.asked.length > 0 && !task.asked.some(({ id }) => answers.has(id))) task.status = "paused"
   else task.asked = []
 })
 
 const NO_ROWS: SavedTask = { rows: [] }
+
+/** A saved failure; a final one was not the error handler's to handle. */
+interface SavedFailure {
+  readonly name: string
+  readonly message: string
+  readonly final?: boolean
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // after: pause, failure, barrier

@@ -8,11 +8,19 @@ import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
 import { seqOfId } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
-import { InvalidAnswer } from "./GraphError.js"
+import {
+  CheckpointDecodeError,
+  CheckpointerError,
+  GraphDrained,
+  GraphMismatch,
+  InvalidAnswer,
+  ThreadConflict,
+  UnknownCheckpoint
+} from "./GraphError.js"
 import type { Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
-import { pause, type Scope, Task, unlessPaused } from "./Task.js"
+import { pause, type Scope, stoppingAt, Task, unlessPaused } from "./Task.js"
 import { instanceOf, type TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
@@ -52,13 +60,23 @@ export const run = (
     const frame = task.frame as TaskState
     const request = requestOf(frame, ordinalOf(task.scope), topology, input, options)
     return unlessPaused(frame, (asker) =>
-      Effect.flatMap(leavable(refusing(frame, asker, Loop.run(request, stops))), (outcome) => {
+      Effect.flatMap(leavable(refusing(frame, asker, stopping(frame, Loop.run(request, stops)))), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
         pause(frame, asker, outcome.interrupts)
         return Loop.pauseOf(topology, task.thread, outcome)
       })
     )
   })
+
+/** What stops the run stops the graphs around as well: no node takes it for a failure of its own. */
+const stopping = stoppingAt(
+  GraphDrained,
+  GraphMismatch,
+  CheckpointerError,
+  CheckpointDecodeError,
+  ThreadConflict,
+  UnknownCheckpoint
+)
 
 /** An invalid answer to a question of the subgraph: no node around it may handle that, its question stays open. */
 const refusing = <A>(frame: TaskState, asker: FiberId.FiberId, body: Effect.Effect<A, unknown, any>) =>

@@ -15,7 +15,7 @@ import { attempt, finish } from "./Attempt.js"
 import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
 import { make as command } from "./Command.js"
 import * as Events from "./Events.js"
-import { ActivityMismatch, InvalidUpdate, NodeCancelled, TaskTimeout } from "./GraphError.js"
+import { ActivityMismatch, GraphDrained, InvalidUpdate, NodeCancelled, TaskTimeout } from "./GraphError.js"
 import { NotJson, stringify } from "./internal/json.js"
 import { encodeWrites } from "./Load.js"
 import { addresses, commandIn, ParentCommand } from "./Output.js"
@@ -37,6 +37,8 @@ export class Step {
   failed: Cause.Cause<unknown> | undefined
   /** A command that leaves the graph. */
   escaped: ParentCommand | undefined
+  /** A subgraph was drained: its task has not ended, the others have. */
+  drained: GraphDrained | undefined
 
   constructor(
     readonly run: Run,
@@ -102,6 +104,16 @@ export class Step {
   private classify(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
     if (task.paused) {
       task.writes = []
+      if (task.stopped instanceof GraphDrained) {
+        this.drained ??= task.stopped
+        if (task.asked.length === 0) {
+          task.status = "cancelled"
+          return
+        }
+      } else if (task.stopped !== undefined) {
+        this.fail(task, Cause.fail(task.stopped))
+        return
+      }
       const refusal = task.invalidAnswer ?? (this.run.persistence === undefined ? undefined : unsayable(task))
       if (refusal === undefined) task.status = "paused"
       else this.fail(task, Cause.fail(refusal))
@@ -181,7 +193,7 @@ export class Step {
 
   /** True when every task ended well: its writes can be applied. */
   get succeeded(): boolean {
-    return this.failed === undefined && this.escaped === undefined && !this.pauses
+    return this.failed === undefined && this.escaped === undefined && this.drained === undefined && !this.pauses
   }
 
   /** Waits until a task ends. */
@@ -294,7 +306,8 @@ const errorRow = (task: TaskState): PendingWrite => {
   const error = Cause.squash(task.failure!)
   const name = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : undefined
   const message = error instanceof Error ? error.message : String(error)
-  return task.row(ERROR, 0, { name: name ?? (error instanceof Error ? error.name : "Error"), message })
+  const final = task.status === "failed" && task.node.errorHandler !== undefined ? true : undefined
+  return task.row(ERROR, 0, { name: name ?? (error instanceof Error ? error.name : "Error"), message, final })
 }
 
 /** What keeps a pause's question from being saved, if anything. */

@@ -9,7 +9,15 @@ import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
 import type * as Schema from "effect/Schema"
 import type { Json } from "./Checkpoint.js"
-import type { InvalidAnswer, InvalidUpdate, PendingInterrupt, StorageError } from "./GraphError.js"
+import type {
+  GraphDrained,
+  GraphMismatch,
+  InvalidAnswer,
+  InvalidUpdate,
+  PendingInterrupt,
+  StorageError,
+  UnknownCheckpoint
+} from "./GraphError.js"
 import type { NodeCache } from "./NodeCache.js"
 import type { SavedCall, SavedCalls } from "./SavedCalls.js"
 
@@ -77,6 +85,8 @@ export interface Frame {
   readonly asked: Array<PendingInterrupt>
   /** Set by an answer that does not decode: the run fails with it and the pause stays. */
   invalidAnswer: InvalidAnswer | undefined
+  /** Set by a failure that is the run's, not the node's: a drain, or a save that failed. */
+  stopped: Stopping | undefined
   /** Results of activities, once there are any. */
   readonly saved: SavedCalls | undefined
   /** Failures of activities in this attempt: saved only if the task pauses after all. */
@@ -154,6 +164,23 @@ export const unlessPaused = <A, E, R>(
   effect: (asker: FiberId.FiberId) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.fiberIdWith((asker) => (frame.paused && frame.askers.has(asker) ? Effect.interrupt : effect(asker)))
+
+/** Failures of what a node calls that end the run: no node can handle them, however it is written. @internal */
+export type Stopping = GraphDrained | GraphMismatch | StorageError | UnknownCheckpoint
+
+/** Lets failures of these classes end the run. @internal */
+export const stoppingAt =
+  (...failures: ReadonlyArray<new (...parameters: any) => Stopping>) =>
+  <A, E, R>(frame: Frame, body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.tapError(body, (error) =>
+      failures.some((failure) => error instanceof failure)
+        ? Effect.fiberIdWith((asker) => {
+            frame.stopped ??= error as Stopping
+            pause(frame, asker, [])
+            return Effect.void
+          })
+        : Effect.void
+    )
 
 /** Records a pause of the task, asked by a fiber of it. @internal */
 export const pause = (frame: Frame, asker: FiberId.FiberId, questions: ReadonlyArray<PendingInterrupt>): void => {

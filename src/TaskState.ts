@@ -14,7 +14,7 @@ import type { NodeCache } from "./NodeCache.js"
 import type { Doubt, Run } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import type { Send } from "./Send.js"
-import type { Frame, Scope, TaskContext } from "./Task.js"
+import type { Frame, Scope, Stopping, TaskContext } from "./Task.js"
 import type { Node, Topology } from "./Topology.js"
 
 /**
@@ -99,6 +99,7 @@ export class TaskState implements TaskWrites, Frame, Scope {
   children = 0
   asked: Array<PendingInterrupt> = []
   invalidAnswer: InvalidAnswer | undefined = undefined
+  stopped: Stopping | undefined = undefined
   readonly scope = ""
   calls: Map<string, number> | undefined = undefined
   body: unknown = undefined
