@@ -13,7 +13,7 @@ import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
 import { GraphInterrupt, InvalidAnswer, PendingInterrupt } from "./GraphError.js"
 import { UNCHECKED, withoutStack } from "./internal/unchecked.js"
-import { pause, Task, type TaskContext, unlessPaused } from "./Task.js"
+import { pause, type Scope, Task, type TaskContext, unlessPaused } from "./Task.js"
 
 /** Marks typed interrupts. */
 export const TypeId: unique symbol = Symbol.for("effect-pregel/Interrupt")
@@ -44,7 +44,7 @@ export type Answer<I> = I extends { readonly answer: Schema.Schema<infer A, any>
 export interface InterruptOptions {
   /**
    * Identifies this pause among those of the task. Default: its position, counted from 0. Give a key where a node may
-   * ask several questions at once.
+   * ask several questions at once; questions with the same key are told apart by their order.
    */
   readonly key?: string | undefined
 }
@@ -53,6 +53,15 @@ interface Form {
   readonly name: string | undefined
   readonly encode: (request: unknown) => Either.Either<unknown, ParseResult.ParseIssue>
   readonly decode: (answer: unknown) => Either.Either<unknown, ParseResult.ParseIssue>
+}
+
+/** The place of a question with a key: never that of another one, also where the key is a number or used again. */
+const keyed = (scope: Scope, key: string): string => {
+  const counts = (scope.calls ??= new Map())
+  const name = `?${key}`
+  const before = counts.get(name) ?? 0
+  counts.set(name, before + 1)
+  return before === 0 ? `=${key}` : `${before}=${key}`
 }
 
 const ask = (
@@ -64,7 +73,7 @@ const ask = (
 ): Effect.Effect<unknown, GraphInterrupt> => {
   const { frame } = task
   const { scope } = task
-  const id = frame.interruptId(`${scope.scope}${key ?? scope.interrupts++}`)
+  const id = frame.interruptId(`${scope.scope}${key === undefined ? scope.interrupts++ : keyed(scope, key)}`)
   const answer = frame.answerTo(id)
   if (answer !== undefined) {
     const decoded = form.decode(answer.value)

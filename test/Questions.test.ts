@@ -43,3 +43,41 @@ describe("typed questions", () => {
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })
+
+describe("questions with keys", () => {
+  const ask = (question: string, key?: string) => Interrupt.interrupt<string>(question, { key })
+  const asking = (questions: Effect.Effect<ReadonlyArray<string>, any, any>) =>
+    Graph.make("keys", { log: Channel.append(Schema.String) })
+      .addNode("ask", () => Effect.map(questions, (log) => ({ log })))
+      .addEdge(Graph.START, "ask")
+      .compile()
+      .thread("t")
+
+  it.effect("never get the answer of another question, whatever their key is", () =>
+    Effect.gen(function* () {
+      const thread = asking(
+        Effect.all([
+          ask("0 as key", "0"),
+          ask("first"),
+          ask("k"),
+          ask("k, keyed", "k"),
+          ask("k again", "k"),
+          ask("", "")
+        ])
+      )
+      yield* thread.run({})
+      for (const answer of "ABCDE") yield* Effect.flip(thread.answer(answer))
+      assert.deepStrictEqual((yield* thread.answer("F")).log, ["A", "B", "C", "D", "E", "F"])
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("have an id each, also where they are asked side by side with the same key", () =>
+    Effect.gen(function* () {
+      const thread = asking(Effect.all([ask("one", "k"), ask("two", "k")], { concurrency: 2 }))
+      const paused = yield* thread.run({})
+      if (paused._tag !== "Paused") return assert.fail("the run did not pause")
+      const answers = Object.fromEntries(paused.interrupts.map(({ id, value }) => [id, `answer to ${value}`]))
+      assert.deepStrictEqual((yield* thread.resume(answers)).log, ["answer to one", "answer to two"])
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+})
