@@ -30,7 +30,7 @@ import {
   ThreadConflict
 } from "./GraphError.js"
 import { hash } from "./internal/hash.js"
-import { NotJson, stringify } from "./internal/json.js"
+import { NotJson, stringify, textOrNone } from "./internal/json.js"
 import * as NodeCache from "./NodeCache.js"
 import { type Scope, stoppingAt, Task, type TaskContext, unlessPaused } from "./Task.js"
 import type { CachePolicy } from "./Topology.js"
@@ -229,7 +229,7 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
     return yield* new ActivityMismatch({ activity: name, node: task.node, occurrence: call.ordinal })
   }
   const key = `${task.thread ?? ""}/${task.id}/${scope.scope}${name}/${call.hash}/${call.occurrence}`
-  const cached = definition.cache === undefined ? undefined : yield* lookUp(task, definition, input, inputText)
+  const cached = definition.cache === undefined ? undefined : yield* lookUp(task, definition, call, input, inputText)
   if (cached?.hit !== undefined) return yield* succeed(task, call, key, cached.hit, true)
   const certainty = frame.mayAct()
   if (certainty !== undefined) yield* stopping(frame, certainty)
@@ -266,10 +266,13 @@ const placeOf = (scope: Scope, name: string, inputHash: string, fiber: unknown):
   return scope.scope === "" ? place : { ...place, scope: scope.scope }
 }
 
+/** Where the body of a call asks and calls. */
+const scopeOf = ({ hash, name, occurrence, scope }: Place): string => `${scope ?? ""}${name}@${hash}.${occurrence}/`
+
 /** The body of a call, with counters of its own for each attempt. */
-const bodyOf = (task: TaskContext, { execute, name }: Definition, input: unknown, call: Place, key: string): Body =>
+const bodyOf = (task: TaskContext, { execute }: Definition, input: unknown, call: Place, key: string): Body =>
   Effect.withFiberRuntime<unknown, unknown, any>((fiber) => {
-    const inner = task.frame.within(`${call.scope ?? ""}${name}@${call.hash}.${call.occurrence}/`)
+    const inner = task.frame.within(scopeOf(call))
     inner.scope.body = fiber
     return Effect.provide(execute(input), Context.add(Context.make(CurrentCall, { key }), Task, inner)) as Body
   })
@@ -311,12 +314,14 @@ const undecodable = (task: TaskContext, name: string, issue: ParseResult.ParseIs
 const lookUp = Effect.fnUntraced(function* (
   task: TaskContext,
   { cache: policy, decode, name }: Definition,
+  call: Place,
   input: unknown,
   inputText: string | undefined
 ) {
   const cache = policy === undefined ? undefined : task.frame.cache()
   if (policy === undefined || cache === undefined) return undefined
-  const text = policy.key === undefined ? (inputText ?? "") : stringify(policy.key(input) ?? null)
+  const text = policy.key === undefined ? (inputText ?? "") : textOrNone(policy.key(input))
+  if (text === undefined) return undefined
   const entry = { graph: task.graph, node: NodeCache.activity(name), key: text }
   const [found] = yield* NodeCache.find(cache, [entry])
   const value = found === undefined ? undefined : decode((JSON.parse(found) as [unknown?])[0])
@@ -326,6 +331,8 @@ const lookUp = Effect.fnUntraced(function* (
       : { text: found!.slice(1, -1) || undefined, value: value.right }
   const ttl = policy.ttl === undefined ? undefined : Duration.decode(policy.ttl)
   const keep = (result: string | undefined) =>
-    task.frame.paused ? Effect.void : NodeCache.keep(cache, { ...entry, value: `[${result ?? ""}]`, ttl })
+    task.frame.paused || task.frame.wasAsked(scopeOf(call))
+      ? Effect.void
+      : NodeCache.keep(cache, { ...entry, value: `[${result ?? ""}]`, ttl })
   return { hit, keep }
 })

@@ -10,7 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { Write } from "./Algo.js"
-import { stringify } from "./internal/json.js"
+import { textOrNone } from "./internal/json.js"
 import { decodeWrites, encodeWrites } from "./Load.js"
 import * as NodeCache from "./NodeCache.js"
 import type { Run } from "./Run.js"
@@ -45,7 +45,7 @@ export const reuse = Effect.fnUntraced(function* (run: Run, cache: Service) {
 /** A task that has begun goes on: it has asked or called something. */
 const isReplayed = (task: TaskState): boolean => task.saved !== undefined || task.run.saved.has(task.key)
 
-/** Keeps what a task has written, unless it paused. */
+/** Keeps what a task has written, unless it paused: an answer is given to one question. */
 export const keeping = <E, R>(
   task: TaskState,
   policy: CachePolicy,
@@ -54,7 +54,7 @@ export const keeping = <E, R>(
   const { cache } = task.run
   if (cache === undefined) return body
   const keep = Effect.suspend(() => {
-    const key = task.paused ? undefined : keyOf(task)
+    const key = task.paused || task.wasAsked("") ? undefined : keyOf(task)
     const writes = key === undefined ? undefined : textOf(task)
     if (key === undefined || writes === undefined) return Effect.void
     const ttl = policy.ttl === undefined ? undefined : Duration.decode(policy.ttl)
@@ -79,7 +79,7 @@ const keyOf = (task: TaskState): NodeCache.Key | undefined => {
   const { input, node, run } = task
   const policy = node.policy.cache
   if (policy === undefined) return undefined
-  const key = policy.key === undefined ? inputText(task) : stringify(policy.key(input) ?? null)
+  const key = policy.key === undefined ? inputText(task) : textOrNone(policy.key(input))
   return key === undefined ? undefined : { graph: run.topology.identity.name, node: node.name, key }
 }
 

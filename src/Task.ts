@@ -104,6 +104,8 @@ export interface Frame {
   readonly save: (call: SavedCall) => Effect.Effect<void, StorageError>
   /** Tells that a call has ended. */
   readonly told: (activity: string, call: string, value: unknown, cached: boolean) => Effect.Effect<void>
+  /** Whether the task, or a call in it, has paused before: what it does now depends on answers. */
+  readonly wasAsked: (scope: string) => boolean
   /** Where results are kept for equal inputs, if anywhere. */
   readonly cache: () => Context.Tag.Service<NodeCache> | undefined
   readonly emit: (value: unknown) => Effect.Effect<void, InvalidUpdate>

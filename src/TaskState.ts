@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as FiberId from "effect/FiberId"
 import type { TaskPlan, TaskWrites, Write } from "./Algo.js"
-import { ACTIVITY, type PendingWrite } from "./Checkpoint.js"
+import { ACTIVITY, INTERRUPT, type PendingWrite } from "./Checkpoint.js"
 import { type InvalidAnswer, type InvalidUpdate, PendingInterrupt, type StorageError } from "./GraphError.js"
 import { UNCHECKED } from "./internal/unchecked.js"
 import type { NodeCache } from "./NodeCache.js"
@@ -196,6 +196,15 @@ export class TaskState implements TaskWrites, Frame, Scope {
 
   told(activity: string, call: string, value: unknown, cached: boolean): Effect.Effect<void> {
     return this.open ? this.run.emitActivity(this, { activity, call, value, cached }) : Effect.void
+  }
+
+  wasAsked(scope: string): boolean {
+    const asked = this.run.saved.get(this.key)?.rows.filter(({ channel }) => channel === INTERRUPT) ?? []
+    if (scope === "" || asked.length === 0) return asked.length > 0
+    const direct = this.interruptId(scope)
+    return asked
+      .flatMap(({ value }) => savedQuestions(value))
+      .some(({ id, namespace }) => id.startsWith(direct) || namespace.some((name) => name.includes(`/${scope}`)))
   }
 
   cache(): Context.Tag.Service<NodeCache> | undefined {

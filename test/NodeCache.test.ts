@@ -337,8 +337,8 @@ describe("what is kept", () => {
       yield* failsWith(graph.thread("1").invoke({}), "Boom")
       assert.strictEqual((yield* graph.thread("2").run({}))._tag, "Paused")
       assert.deepStrictEqual(yield* graph.thread("2").answer(1), { foo: ["a3"] })
-      assert.deepStrictEqual(yield* graph.thread("3").invoke({}), { foo: ["a3"] })
-      assert.strictEqual(trace.entries.length, 3)
+      assert.strictEqual((yield* graph.thread("3").run({}))._tag, "Paused")
+      assert.strictEqual(trace.entries.length, 4)
     }).pipe(Effect.provide([NodeCache.layerMemory, Checkpointer.layerMemory]))
   )
 
@@ -437,4 +437,93 @@ describe("what is kept", () => {
       assert.deepStrictEqual(yield* cache.get(["a", "b", "c"].map(key)), ["1", undefined, "3"])
     }).pipe(Effect.provide(NodeCache.layerMemoryWith({ capacity: 2 })))
   )
+})
+
+describe("what depends on an answer is not kept", () => {
+  const ask = Interrupt.interrupt<string>("q")
+  const asks = Graph.make("asks", { foo: log })
+    .addNode("ask", () => Effect.map(ask, (answer) => ({ foo: answer })), { cache: true })
+    .addEdge(START, "ask")
+    .compile()
+  const consult = Activity.make("consult", {
+    input: Schema.String,
+    success: Schema.String,
+    cache: true,
+    execute: () => Effect.orDie(ask)
+  })
+  const shapes = {
+    "of a node": asks,
+    "of a node with a subgraph": Graph.make("around", { foo: log })
+      .addGraph("asks", asks)
+      .addEdge(START, "asks")
+      .compile(),
+    "of a cached node that runs a subgraph": Graph.make("runs", { foo: log })
+      .addNode("run", () => Effect.map(asks.invoke({}), ({ foo }) => ({ foo })), { cache: true })
+      .addEdge(START, "run")
+      .compile(),
+    "of an activity": Graph.make("calls", { foo: log })
+      .addNode("call", () => Effect.map(consult("x"), (answer) => ({ foo: answer })))
+      .addEdge(START, "call")
+      .compile()
+  }
+  for (const [what, graph] of Object.entries(shapes)) {
+    it.effect(what, () =>
+      Effect.gen(function* () {
+        for (const name of ["Ada", "Bob"]) {
+          const thread = graph.thread(name)
+          assert.strictEqual((yield* thread.run({}))._tag, "Paused")
+          assert.deepStrictEqual((yield* thread.answer(name)).foo, [name])
+        }
+      }).pipe(Effect.provide(NodeCache.layerMemory), Effect.provide(Checkpointer.layerMemory))
+    )
+  }
+})
+
+it.effect("activities that a node calls between its questions are kept", () =>
+  Effect.gen(function* () {
+    const trace = makeTrace()
+    const double = Activity.make("double", {
+      input: Schema.Number,
+      success: Schema.Number,
+      cache: true,
+      execute: (n) => Effect.as(trace.note(`double ${n}`), 2 * n)
+    })
+    const asks = Entrypoint.make("asks", {
+      input: Schema.Array(Schema.Number),
+      output: Schema.Array(Schema.Number),
+      execute: (list) =>
+        Effect.forEach(list, (n) => Effect.tap(double(n), () => Interrupt.interrupt("go on?")), { concurrency: 1 })
+    })
+    const thread = asks.thread("t")
+    yield* thread.run([1, 1, 2, 2, 3, 3])
+    for (let i = 0; i < 5; i++) yield* failsWith(thread.answer(true), "GraphInterrupt")
+    assert.deepStrictEqual(yield* thread.answer(true), [2, 2, 4, 4, 6, 6])
+    assert.deepStrictEqual(trace.entries, ["double 1", "double 2", "double 3"])
+  }).pipe(Effect.provide([NodeCache.layerMemory, Checkpointer.layerMemory]))
+)
+
+describe("a key that is no JSON value", () => {
+  for (const key of [1n, Number.NaN, new Date(0), new Map()]) {
+    it.effect(`tells no inputs apart, and fails no run: ${Object.prototype.toString.call(key)}`, () =>
+      Effect.gen(function* () {
+        const trace = makeTrace()
+        const act = Activity.make("act", {
+          input: Schema.String,
+          success: Schema.String,
+          cache: { key: () => key },
+          execute: () => Effect.as(trace.note("act"), "done")
+        })
+        const { graph } = letters(trace, { key: () => key })
+        const calls = Graph.make("calls", { foo: log })
+          .addNode("call", () => Effect.map(act("x"), (foo) => ({ foo })))
+          .addEdge(START, "call")
+          .compile()
+        for (const _ of [1, 2]) {
+          yield* graph.invoke({})
+          yield* calls.invoke({})
+        }
+        assert.deepStrictEqual(trace.entries, ["a", "act", "a", "act"])
+      }).pipe(Effect.provide(NodeCache.layerMemory))
+    )
+  }
 })

@@ -35,7 +35,7 @@ const check = (value: unknown, path: string, depth: number): boolean => {
 const MAX_DEPTH = 2000
 
 const checkObject = (value: object, path: string, depth: number): boolean => {
-  if (depth > MAX_DEPTH) throw new NotJson(path, "the value is circular or nested too deeply")
+  if (depth > MAX_DEPTH) throw new NotJson(`${path.slice(0, 80)}...`, "the value is circular or nested too deeply")
   let exact = true
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
@@ -69,4 +69,14 @@ const write = (value: unknown): string => {
 export const stringify = (value: unknown): string => {
   if (typeof value === "string") return JSON.stringify(value)
   return check(value, "", 0) ? JSON.stringify(value) : write(value)
+}
+
+/** The JSON text of a value; none of what is no JSON value. */
+export const textOrNone = (value: unknown): string | undefined => {
+  try {
+    return stringify(value ?? null)
+  } catch (error) {
+    if (error instanceof NotJson) return undefined
+    throw error
+  }
 }
