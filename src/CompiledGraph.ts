@@ -208,8 +208,7 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
       const task = Context.getOption(context as Context.Context<Task>, Task)
       const merged = Runs.merge(options, runOptions)
       if (task._tag === "None") return Runs.start(topology, merged, { call: callOf(input) })
-      const record = isCommand(input) ? {} : input
-      return Effect.map(Nested.run(topology, record, Runs.stopsOf(merged), merged), (state) => ({
+      return Effect.map(Nested.run(topology, callOf(input), Runs.stopsOf(merged), merged), (state) => ({
         _tag: "Completed" as const,
         state
       }))

@@ -17,7 +17,7 @@ import {
   ThreadConflict,
   UnknownCheckpoint
 } from "./GraphError.js"
-import type { Request } from "./Load.js"
+import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
 import { pause, type Scope, stoppingAt, Task, unlessPaused } from "./Task.js"
@@ -52,13 +52,13 @@ const within = (namespace: string, segment: string) => (namespace === "" ? segme
 /** Runs a graph as part of the running task; yields its output. */
 export const run = (
   topology: Topology,
-  input: Record<string, unknown>,
+  call: Call,
   stops: Loop.Stops,
   options: NestedOptions
 ): Effect.Effect<Record<string, unknown>, unknown, Task> =>
   Effect.flatMap(Task, (task) => {
     const frame = task.frame as TaskState
-    const request = requestOf(frame, ordinalOf(task.scope), topology, input, options)
+    const request = requestOf(frame, ordinalOf(task.scope), topology, call, options)
     return unlessPaused(frame, (asker) =>
       Effect.flatMap(leavable(refusing(frame, asker, stopping(frame, Loop.run(request, stops)))), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
@@ -102,7 +102,7 @@ const requestOf = (
   task: TaskState,
   ordinal: string,
   topology: Topology,
-  input: Record<string, unknown>,
+  call: Call,
   options: NestedOptions
 ): Request => {
   const { run } = task
@@ -125,7 +125,7 @@ const requestOf = (
         : undefined,
     saves: persistence !== "none" && run.persistence !== undefined,
     at: pin,
-    call: { _tag: "Input", value: input },
+    call,
     onOpen: (nested) => {
       nested.onProgress = () => task.progress()
     },
