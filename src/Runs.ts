@@ -8,8 +8,10 @@ import * as Exit from "effect/Exit"
 import * as Mailbox from "effect/Mailbox"
 import * as Stream from "effect/Stream"
 import type { Checkpointer } from "./Checkpointer.js"
-import { type GraphInterrupt, UnknownNode } from "./GraphError.js"
+import { CheckpointerError, type GraphInterrupt, UnknownNode } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
+import { NotJson, stringify } from "./internal/json.js"
+import { timeoutProblem } from "./internal/timeout.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import type { Breakpoints, Control, Durability, Run, Sink, Tree } from "./Run.js"
@@ -80,6 +82,35 @@ export const unknownStops = (topology: Topology, options: Options): ReadonlyArra
       : []
   )
 
+/** What is wrong with options, as far as types can't refuse it. */
+export const problemsOf = (options: Options): ReadonlyArray<string> => {
+  const { concurrency = "unbounded", durability = "sync", recursionLimit = 1, stepTimeout = 1 } = options
+  const problems: Array<string> = []
+  if (!(typeof recursionLimit === "number" && recursionLimit >= 0)) {
+    problems.push(`recursionLimit must be a number that is not negative, but is ${recursionLimit}`)
+  }
+  if (concurrency !== "unbounded" && !(typeof concurrency === "number" && concurrency >= 1)) {
+    problems.push(`concurrency must be at least 1, but is ${concurrency}`)
+  }
+  if (timeoutProblem({ run: stepTimeout }) !== undefined) problems.push("stepTimeout must be a duration greater than 0")
+  if (!DURABILITIES.has(durability)) problems.push(`durability is "sync", "async" or "exit", not "${durability}"`)
+  return problems
+}
+
+const DURABILITIES: ReadonlySet<unknown> = new Set(["sync", "async", "exit"])
+
+/** What keeps metadata from being saved, if anything. */
+export const metadataProblem = (metadata: Options["metadata"]): string | undefined => {
+  if (metadata === undefined) return undefined
+  try {
+    stringify(metadata)
+    return undefined
+  } catch (error) {
+    if (error instanceof NotJson) return `the metadata is not JSON: ${error.message}`
+    throw error
+  }
+}
+
 const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree => ({
   thread: target.thread,
   checkpointer: target.checkpointer,
@@ -98,11 +129,8 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   answers: new Map()
 })
 
-const concurrencyOf = (limit: Options["concurrency"]): number => {
-  if (limit === undefined || limit === "unbounded") return Number.POSITIVE_INFINITY
-  if (limit >= 1) return limit
-  throw new RangeError(`concurrency must be at least 1, but is ${limit}`)
-}
+const concurrencyOf = (limit: Options["concurrency"]): number =>
+  limit === undefined || limit === "unbounded" ? Number.POSITIVE_INFINITY : limit
 
 /** Metadata key of the run that wrote a checkpoint. */
 const RUN_ID = "run_id"
@@ -144,6 +172,12 @@ export const start = (
   target: Target,
   sink?: Sink
 ): Effect.Effect<Loop.Outcome, unknown, any> => {
+  const [problem] = problemsOf(options)
+  if (problem !== undefined) return Effect.die(new RangeError(problem))
+  const detail = target.checkpointer === undefined ? undefined : metadataProblem(options.metadata)
+  if (detail !== undefined) {
+    return new CheckpointerError({ operation: "commit", reason: "InvalidRequest", detail, thread: target.thread })
+  }
   const [unknown] = unknownStops(topology, options)
   return unknown === undefined
     ? Loop.run(requestOf(topology, options, target, sink), stopsOf(options))
@@ -156,8 +190,14 @@ export const orInterrupt =
   (outcome: Loop.Outcome): Effect.Effect<any, GraphInterrupt> =>
     outcome._tag === "Completed" ? Effect.succeed(outcome.state) : Loop.pauseOf(topology, thread, outcome)
 
+const MODES: ReadonlySet<Mode> = new Set(["values", "updates", "custom", "tasks", "checkpoints", "debug"])
+
 const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unknown>): Sink => {
-  const modes = new Set<Mode>(options.modes ?? ["updates"])
+  const { modes: wanted = ["updates"] } = options
+  if (!(Array.isArray(wanted) && wanted.every((mode) => MODES.has(mode)))) {
+    throw new RangeError(`modes is a list of ${Array.from(MODES).join(", ")}, not ${JSON.stringify(wanted)}`)
+  }
+  const modes = new Set<Mode>(wanted)
   return {
     values: modes.has("values"),
     updates: modes.has("updates"),

@@ -5,6 +5,8 @@ import { CheckpointerError, RunCancelled, ThreadBusy } from "../GraphError.js"
 /** What to do when a run of the thread is in progress. */
 export type Multitask = "reject" | "enqueue" | "interrupt" | "rollback"
 
+const POLICIES: ReadonlySet<unknown> = new Set<Multitask>(["reject", "enqueue", "interrupt", "rollback"])
+
 /** A run that holds its thread, or waits for it. */
 export interface Holder {
   /** Ends the run with a failure; set once the run is loaded. */
@@ -63,6 +65,7 @@ export const exclusive = <A, E, R>(
   effect: (holder: Holder, base: string | null | undefined) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | ThreadBusy, R> =>
   Effect.suspend((): Effect.Effect<A, E | ThreadBusy, R> => {
+    if (!POLICIES.has(policy)) return Effect.die(new RangeError(`multitask is no policy: "${policy}"`))
     const line = lineOf(storage, thread)
     const before = Array.from(line.holders)
     if (before.length > 0 && policy === "reject") return new ThreadBusy({ thread })
