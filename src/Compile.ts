@@ -102,12 +102,17 @@ export const problemsOf = (data: GraphData): ReadonlyArray<string> => {
     if (problem !== undefined) problems.push(problem)
     if (nodes.has(node.name)) problems.push(`node "${node.name}" is added twice`)
     nodes.add(node.name)
+    if (typeof node.run !== "function") problems.push(`node "${node.name}" is no function`)
   }
+  const formerly = new Set<string>()
   for (const node of data.nodes) problems.push(...nodeProblems(node, nodes, channels))
   for (const { name, renamedFrom } of data.nodes) {
     if (renamedFrom !== undefined && nodes.has(renamedFrom)) {
       problems.push(`node "${name}" is renamed from "${renamedFrom}", which the graph still has`)
     }
+    if (renamedFrom === undefined) continue
+    if (formerly.has(renamedFrom)) problems.push(`two nodes are renamed from "${renamedFrom}"`)
+    formerly.add(renamedFrom)
   }
   problems.push(...edgeProblems(data, nodes))
   return problems
@@ -130,8 +135,15 @@ const nodeProblems = (node: NodeData, nodes: ReadonlySet<string>, channels: Read
   return problems
 }
 
+/** Joins of one name would take each other's arrivals. */
+const alike = (joins: ReadonlyArray<string>): ReadonlyArray<string> =>
+  joins
+    .filter((name, i) => joins.indexOf(name) < i)
+    .map((name) => `two joins can't be told apart: "${name.slice("join:".length)}"`)
+
 const edgeProblems = (data: GraphData, nodes: ReadonlySet<string>) => {
   const problems: Array<string> = []
+  const workers = new Set(data.nodes.filter(({ input }) => input !== undefined).map(({ name }) => name))
   const checkFrom = (from: string) => {
     if (from === END) problems.push("an edge can't start at END")
     else if (from !== START && !nodes.has(from)) problems.push(`an edge starts at "${from}", which is no node`)
@@ -140,9 +152,13 @@ const edgeProblems = (data: GraphData, nodes: ReadonlySet<string>) => {
     if (to === START) problems.push(`an edge from "${from}" can't lead to START`)
     else if (to !== END && !nodes.has(to)) problems.push(`an edge from "${from}" leads to "${to}", which is no node`)
   }
+  const checkIsRun = (from: string, to: string) => {
+    if (workers.has(to)) problems.push(`an edge from "${from}" leads to worker "${to}", which only a Send can run`)
+  }
   for (const { from, to } of data.edges) {
     checkFrom(from)
     checkTo(from, to)
+    checkIsRun(from, to)
     if (from === START && to === END) problems.push("an edge from START to END runs nothing")
   }
   for (const { from, to } of data.joins) {
@@ -153,9 +169,12 @@ const edgeProblems = (data: GraphData, nodes: ReadonlySet<string>) => {
       else checkFrom(source)
     }
     checkTo(from.join("+"), to)
+    checkIsRun(from.join("+"), to)
   }
-  for (const { from, targets } of data.branches) {
+  problems.push(...alike(data.joins.map(({ from, to }) => joinName(from, to))))
+  for (const { from, route, targets } of data.branches) {
     checkFrom(from)
+    if (typeof route !== "function") problems.push(`a router of "${from}" is no function`)
     for (const to of targets.values()) checkTo(from, to)
   }
   const enters =

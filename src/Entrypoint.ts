@@ -250,7 +250,12 @@ const topologyOf = (data: GraphData): Topology => {
   const node = { ...compiled.nodes[1]!, id: 0, rank: 0, triggers: [compiled.start] }
   return {
     ...compiled,
-    channels: compiled.channels.map((spec) => ({ ...spec, subscribers: spec.id === compiled.start ? [0] : [] })),
+    channels: compiled.channels.map((spec) => ({
+      ...spec,
+      // A function has an input and a result, if only `undefined`.
+      codec: spec.isState ? { ...spec.codec, takesUndefined: true } : spec.codec,
+      subscribers: spec.id === compiled.start ? [0] : []
+    })),
     nodes: [node],
     nodeIds: new Map([[node.name, 0]]),
     triggerOf: [compiled.start]

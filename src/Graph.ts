@@ -136,7 +136,7 @@ class GraphImpl {
   addEdge(from: string | ReadonlyArray<string>, to: string, options: { readonly optional?: boolean } = {}): GraphImpl {
     return this.with((data) => {
       if (typeof from === "string") data.edges.push({ from, to })
-      else data.joins.push({ from, to, optional: options.optional ?? false })
+      else addJoin(data.joins, { from, to, optional: options.optional ?? false })
     })
   }
 
@@ -164,12 +164,25 @@ class GraphImpl {
   compile(options: CompiledGraph.CompileOptions<string> = {}): CompiledGraph.Any {
     const topology = Either.getOrThrowWith(this.validate(), (error) => error)
     const unknown = Runs.unknownStops(topology, options)
-    if (unknown.length > 0) {
-      const problems = unknown.map((node) => `a breakpoint is set at "${node}", which is no node`)
+    const problems = [
+      ...unknown.map((node) => `a breakpoint is set at "${node}", which is no node`),
+      ...Runs.problemsOf(options),
+      ...[Runs.metadataProblem(options.metadata)].filter((problem) => problem !== undefined)
+    ]
+    if (problems.length > 0) {
       throw new InvalidGraph({ graph: topology.identity.name, problems })
     }
     return CompiledGraph.fromTopology(topology, options)
   }
+}
+
+/** A join that is added twice is one join, as an edge is; optional if it was so each time. */
+const addJoin = (joins: Collected["joins"], join: GraphData["joins"][number]): void => {
+  const same = ({ from, to }: typeof join) =>
+    to === join.to && from.length === join.from.length && from.every((name, i) => name === join.from[i])
+  const at = joins.findIndex(same)
+  if (at < 0) joins.push(join)
+  else joins[at] = { ...join, optional: join.optional && joins[at]!.optional }
 }
 
 type AnyHandler = (error: any, state: any) => Effect.Effect<unknown, unknown, any>
@@ -215,6 +228,10 @@ const nodeData = (
   }
 }
 
+/** Tells whether the state has the channel, without looking at others: names of inherited properties are checked apart. */
+const has = (state: Record<string, unknown>, name: string): boolean =>
+  name in Object.prototype ? Object.hasOwn(state, name) : name in state
+
 /** Runs a compiled graph as a node, sharing channels of equal name and kind unless they are mapped. */
 const graphNode = (channels: Channel.Fields, child: CompiledGraph.Any, options: AnyGraphOptions): NodeData["run"] => {
   const { topology } = child
@@ -224,11 +241,12 @@ const graphNode = (channels: Channel.Fields, child: CompiledGraph.Any, options: 
       .filter(({ channel, name }) => channels[name]?.kind === channel.kind)
       .map(({ name }) => name)
   const pick = (names: ReadonlyArray<string>) => (state: Record<string, unknown>) =>
-    Object.fromEntries(names.filter((name) => name in state).map((name) => [name, state[name]]))
+    Object.fromEntries(names.filter((name) => has(state, name)).map((name) => [name, state[name]]))
   const toInput = options.input ?? pick(shares(topology.input))
   const toOutput = options.output ?? pick(shares(topology.output))
   const stops = Runs.stopsOf(child.options)
-  return (state) => Effect.map(Nested.run(topology, toInput(state), stops, { ...child.options, ...options }), toOutput)
+  const nested = { ...child.options, ...options }
+  return (state) => Effect.map(Nested.run(topology, { _tag: "Input", value: toInput(state) }, stops, nested), toOutput)
 }
 
 /**

@@ -170,7 +170,7 @@ export class JoinUnsatisfied extends Schema.TaggedError<JoinUnsatisfied>("effect
 export class UnknownNode extends Schema.TaggedError<UnknownNode>("effect-pregel/UnknownNode")("UnknownNode", {
   node: Schema.String,
   from: Schema.String,
-  reason: Schema.Literal("NotInGraph", "NotATarget", "NoDestination", "NoParent"),
+  reason: Schema.Literal("NotInGraph", "NotATarget", "NoDestination", "NoParent", "OnlyBySend"),
   step: Optional(Schema.Int)
 }) {
   override get message() {
@@ -178,7 +178,8 @@ export class UnknownNode extends Schema.TaggedError<UnknownNode>("effect-pregel/
       NotInGraph: `"${this.from}" leads to "${this.node}", which is no node of the graph`,
       NotATarget: `"${this.from}" leads to "${this.node}", which is not among its declared targets`,
       NoDestination: `the router of "${this.from}" returned no destination`,
-      NoParent: `"${this.from}" addresses the graph "${this.node}", but no enclosing graph has that name`
+      NoParent: `"${this.from}" addresses the graph "${this.node}", but no enclosing graph has that name`,
+      OnlyBySend: `"${this.from}" leads to the worker "${this.node}", which only a Send can run`
     }
     return says[this.reason]
   }

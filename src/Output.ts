@@ -54,6 +54,15 @@ export interface Sink {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** Why a record is no record of updates: it has nothing to read, as a `Promise`, an `Error` or a `Map`. */
+const nothingIn = (value: object): string | undefined => {
+  if (Object.keys(value).length > 0) return undefined
+  const proto = Object.getPrototypeOf(value)
+  return proto === Object.prototype || proto === null
+    ? undefined
+    : `an instance of ${proto.constructor?.name ?? "a class"}`
+}
+
 /** Collects the writes of a node's result. Throws an `OutputError`; `collect` is the total form. */
 const add = (sink: Sink, output: unknown): void => {
   if (output === undefined || output === null) return
@@ -63,8 +72,11 @@ const add = (sink: Sink, output: unknown): void => {
     if (!output.some((item) => isCommand(item) || isSend(item)))
       throw invalidReturn(sink, "a list without Command or Send")
     for (const item of output) add(sink, item)
-  } else if (isRecord(output)) addUpdate(sink, output)
-  else throw invalidReturn(sink, `a ${typeof output}`)
+  } else if (isRecord(output)) {
+    const nothing = nothingIn(output)
+    if (nothing !== undefined) throw invalidReturn(sink, nothing)
+    addUpdate(sink, output)
+  } else throw invalidReturn(sink, `a ${typeof output}`)
 }
 
 const invalidReturn = (sink: Sink, what: string) =>
@@ -142,9 +154,17 @@ const pushSignal = (sink: Sink, channel: number, value: null | string): void => 
 const addCommand = (sink: Sink, command: Command): void => {
   if (command.graph !== undefined) throw new ParentCommand(command, sink.from, false)
   const { update } = command
-  if (Array.isArray(update)) for (const [name, value] of update as Array<[string, unknown]>) addValue(sink, name, value)
-  else if (isRecord(update)) addUpdate(sink, update)
-  else if (update !== undefined && update !== null)
+  if (Array.isArray(update)) {
+    for (const pair of update) {
+      if (!Array.isArray(pair) || pair.length !== 2)
+        throw invalidReturn(sink, "a Command whose update is no list of pairs")
+      addValue(sink, pair[0], pair[1])
+    }
+  } else if (isRecord(update)) {
+    const nothing = nothingIn(update)
+    if (nothing !== undefined) throw invalidReturn(sink, `a Command whose update is ${nothing}`)
+    addUpdate(sink, update)
+  } else if (update !== undefined && update !== null)
     throw invalidReturn(sink, `a Command whose update is a ${typeof update}`)
   for (const target of command.goto) {
     if (isSend(target)) addSend(sink, target, sink.targets)
@@ -165,7 +185,9 @@ const targetNode = (sink: Sink, name: string, allowed: ReadonlySet<string> | und
 
 const addGoto = (sink: Sink, name: string, allowed: ReadonlySet<string> | undefined): void => {
   if (name === END) return
-  pushSignal(sink, sink.topology.triggerOf[targetNode(sink, name, allowed).id]!, null)
+  const node = targetNode(sink, name, allowed)
+  if (node.worker) throw new UnknownNode({ node: name, from: sink.from, reason: "OnlyBySend" })
+  pushSignal(sink, sink.topology.triggerOf[node.id]!, null)
 }
 
 const addSend = (sink: Sink, send: Send, allowed: ReadonlySet<string> | undefined): void => {
@@ -244,6 +266,8 @@ export const collectInput = (sink: Sink, value: unknown): Either.Either<Record<s
   const input: Record<string, unknown> = {}
   const error = total(() => {
     if (!isRecord(value)) throw invalidInput(sink, Array.isArray(value) ? "a list" : `a ${typeof value}`)
+    const nothing = nothingIn(value)
+    if (nothing !== undefined) throw invalidInput(sink, nothing)
     for (const id of sink.topology.input) {
       const { name } = sink.topology.channels[id]!
       if (Object.hasOwn(value, name)) input[name] = value[name]

@@ -383,3 +383,74 @@ describe("commands as input", () => {
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })
+
+describe("commands as input of a subgraph", () => {
+  const child = Graph.make("child", names)
+    .addNode("start", says("start"))
+    .addNode("other", says("other"))
+    .addEdge(Graph.START, "start")
+    .compile()
+  const input = Command.make({ update: { foo: "given" }, goto: "other" })
+
+  it.effect("do the same as for a graph on its own", () =>
+    Effect.gen(function* () {
+      const graph = Graph.make("g", names)
+        .addNode("node", () => Effect.map(child.invoke(input), ({ foo }) => ({ foo })))
+        .addEdge(Graph.START, "node")
+        .compile()
+      const expected = { foo: ["given", "other"] }
+      assert.deepStrictEqual(yield* child.invoke(input), expected)
+      assert.deepStrictEqual(yield* graph.invoke({}), expected)
+      assert.deepStrictEqual(yield* graph.thread("t").invoke({}), expected)
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("go on in the state that a remembering subgraph has", () =>
+    Effect.gen(function* () {
+      const graph = Graph.make("g", names)
+        .addNode("node", ({ foo }) =>
+          Effect.map(
+            foo.length === 1
+              ? child.invoke({ foo: "input" }, { persistence: "thread" })
+              : child.invoke(input, { persistence: "thread" }),
+            (state) => ({ foo: Channel.overwrite(state.foo) })
+          )
+        )
+        .addEdge(Graph.START, "node")
+        .compile()
+      const thread = graph.thread("t")
+      assert.deepStrictEqual((yield* thread.invoke({ foo: "1" })).foo, ["input", "start"])
+      assert.deepStrictEqual((yield* thread.invoke({ foo: "2" })).foo, ["input", "start", "given", "other"])
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("that say nothing, or go nowhere, are refused there as well", () =>
+    Effect.gen(function* () {
+      const invoking = (command: typeof input) =>
+        Graph.make("g", names)
+          .addNode("node", () => Effect.asVoid(child.invoke(command)))
+          .addEdge(Graph.START, "node")
+          .compile()
+          .invoke({})
+      yield* failsWith(invoking(Command.make({}) as never), "EmptyInput")
+      yield* failsWith(invoking(Command.make({ goto: "nowhere" }) as never), "UnknownNode")
+    })
+  )
+})
+
+describe("a worker", () => {
+  it.effect("is no place to go to by name: only a Send carries what it takes", () =>
+    Effect.gen(function* () {
+      const graph = Graph.make("g", names)
+        .addWorker("work", Schema.Number, (n) => Effect.succeed({ foo: String(n) }))
+        .addNode("goes", () => Effect.succeed(Command.make({ goto: "work" })), { goto: ["work"] })
+        .addEdge(Graph.START, "goes")
+        .addConditionalEdges("goes", () => "work" as const, ["work"])
+        .compile()
+      const { reason } = yield* failsWith(graph.invoke({}), "UnknownNode")
+      assert.strictEqual(reason, "OnlyBySend")
+      yield* failsWith(graph.invoke(Command.make({ goto: "work" })), "UnknownNode")
+      assert.deepStrictEqual((yield* graph.invoke(Command.make({ goto: Send.make("work", 5) }))).foo, ["5"])
+    })
+  )
+})

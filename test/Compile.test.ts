@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import { type Channel, Graph, GraphError } from "effect-pregel"
+import { type Channel, Checkpointer, Graph, GraphError } from "effect-pregel"
 import { names, says, word } from "./support/graphs.js"
 import { failsWith, log } from "./support/thread.js"
 
@@ -41,6 +41,31 @@ describe("what the types can't refuse, compile does", () => {
     "core-152 a name with |": [start().addNode("a|b", says("a")), /can't contain/],
     "core-152 a name with :": [start().addNode("a:b", says("a")), /can't contain/],
     "core-152 a name of the engine's own": [start().addNode("__interrupt__", says("a")), /engine's own/],
+    "a node that is no function": [start().addNode("b", "b"), /"b" is no function/],
+    "a router that is no function": [start().addConditionalEdges("a", "b", ["a"]), /router of "a" is no function/],
+    "an edge to a worker": [
+      start()
+        .addWorker("w", Schema.String, () => Effect.void)
+        .addEdge("a", "w"),
+      /only a Send can run/
+    ],
+    "a join into a worker": [
+      start()
+        .addWorker("w", Schema.String, () => Effect.void)
+        .addEdge(["a"], "w"),
+      /only a Send can run/
+    ],
+    "two nodes that had the same name": [
+      start().addNode("b", says("b"), { renamedFrom: "z" }).addNode("c", says("c"), { renamedFrom: "z" }),
+      /two nodes are renamed from "z"/
+    ],
+    "joins that can't be told apart": [
+      ["b+c", "a+b", "c", "d"]
+        .reduce((graph, name) => graph.addNode(name, says(name)), start())
+        .addEdge(["a", "b+c"], "d")
+        .addEdge(["a+b", "c"], "d"),
+      /can't be told apart/
+    ],
     "core-152 an empty sequence": [start().addSequence([]), /sequence/],
     "core-152 a sequence that names a node twice": [
       start().addSequence([
@@ -150,6 +175,43 @@ describe("what is allowed", () => {
     )
     assert.isTrue(Either.isLeft(builder.validate()))
   })
+})
+
+describe("a join that is added twice", () => {
+  it.effect("is one join, also after a reload", () =>
+    Effect.gen(function* () {
+      const thread = Graph.make("g", names)
+        .addNode("a", says("a"))
+        .addNode("slow", says("slow"))
+        .addNode("b", says("b"))
+        .addNode("c", says("c"))
+        .addEdge(Graph.START, "a")
+        .addEdge(Graph.START, "slow")
+        .addEdge("slow", "b")
+        .addEdge(["a", "b"], "c")
+        .addEdge(["a", "b"], "c", { optional: true })
+        .compile()
+        .thread("t")
+      yield* thread.run({}, { interruptBefore: ["b"] })
+      assert.deepStrictEqual((yield* thread.resume()).foo, ["a", "slow", "b", "c"])
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("is optional only if it was so each time", () =>
+    Effect.gen(function* () {
+      const join = (...optional: ReadonlyArray<boolean>): Effect.Effect<unknown, { readonly _tag: string }> =>
+        optional
+          .reduce(
+            (graph, one) => graph.addEdge(["a", "b"], "c", { optional: one }),
+            ["b", "c"].reduce((graph, name) => graph.addNode(name, says(name)), start())
+          )
+          .compile()
+          .invoke({})
+      assert.deepStrictEqual(yield* join(true, true), { foo: ["a"] })
+      yield* failsWith(join(true, false), "JoinUnsatisfied")
+      yield* failsWith(join(false, true), "JoinUnsatisfied")
+    })
+  )
 })
 
 describe("breakpoints", () => {

@@ -754,5 +754,41 @@ describe("entrypoints among graphs", () => {
   })
 })
 
+describe("undefined", () => {
+  const text = Entrypoint.make("text", {
+    input: Schema.String,
+    output: Schema.String,
+    execute: (input) => Effect.succeed((input === "nothing" ? undefined : input) as string)
+  })
+
+  it.effect("is refused as input and as result where the schema does not take it", () =>
+    Effect.gen(function* () {
+      for (const run of [text.invoke, text.thread("t").invoke]) {
+        const input = yield* failsWith(run(undefined as never), "InvalidUpdate")
+        assert.deepStrictEqual([input.channel, input.reason], ["input", "InvalidValue"])
+        assert.strictEqual(yield* run("something"), "something")
+        const output = yield* failsWith(run("nothing"), "InvalidUpdate")
+        assert.deepStrictEqual([output.channel, output.reason], ["output", "InvalidValue"])
+      }
+    }).pipe(onMemory)
+  )
+
+  it.effect("is an input and a result where the schema takes it, also after a pause", () =>
+    Effect.gen(function* () {
+      const maybe = Entrypoint.make("maybe", {
+        input: Schema.UndefinedOr(Schema.String),
+        output: Schema.UndefinedOr(Schema.String),
+        execute: (input) => Effect.as(Interrupt.interrupt("go on?"), input)
+      })
+      const thread = maybe.thread("t")
+      yield* thread.run("first")
+      assert.strictEqual(yield* thread.answer(true), "first")
+      yield* thread.run(undefined)
+      assert.isUndefined(yield* thread.answer(true))
+      assert.deepStrictEqual(yield* thread.previous, Option.some(undefined))
+    }).pipe(onMemory)
+  )
+})
+
 const _typed = (event: GraphEvent.Of<"updates", number, number>) => event
 void _typed

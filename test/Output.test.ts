@@ -33,7 +33,14 @@ describe("what a node may return", () => {
     "a list of texts": ["x"],
     "an empty list": [],
     "a list of updates": [{ my_key: "a" }],
-    "a function": () => ({})
+    "a function": () => ({}),
+    "a Promise": Promise.resolve({ my_key: "a" }),
+    "an Error": new Error("no update"),
+    "a Date": new Date(0),
+    "a Map": new Map([["my_key", "a"]]),
+    "a Command whose update is a list of no pairs": Command.make({ update: [null] as never }),
+    "a Command whose update is a list of texts": Command.make({ update: ["my_key"] as never }),
+    "a Command whose update is a Map": Command.make({ update: new Map([["my_key", "a"]]) as never })
   })) {
     it.effect(`core-156 ${what} is refused`, () =>
       Effect.gen(function* () {
