@@ -123,7 +123,7 @@ export const make: {
   const definition = define(name, options)
   const call = (input: unknown) =>
     Effect.withFiberRuntime<unknown, unknown, any>((fiber) =>
-      Effect.flatMap(Task, (task) => unlessPaused(task.frame, () => run(task, definition, input, fiber)))
+      Effect.flatMap(Task, (task) => unlessPaused(task, () => run(task, definition, input, fiber)))
     )
   return Object.assign(call, { activityName: name })
 }

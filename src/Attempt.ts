@@ -14,7 +14,8 @@ import { TaskTimeout } from "./GraphError.js"
 import { deepFreeze } from "./internal/freeze.js"
 import { timeoutPolicy } from "./internal/timeout.js"
 import { addRoute, collect, follow, ParentCommand, type Sink } from "./Output.js"
-import type { TaskState } from "./TaskState.js"
+import { Task } from "./Task.js"
+import { type TaskState, TaskView } from "./TaskState.js"
 import type { Branch, NodePolicy, RetryPolicy, TimeoutPolicy } from "./Topology.js"
 
 type TaskEffect = Effect.Effect<void, unknown, any>
@@ -84,9 +85,10 @@ const limited = (task: TaskState, policy: NodePolicy): TaskEffect => {
 
 const withRetry = (task: TaskState, policy: RetryPolicy, body: TaskEffect): TaskEffect => {
   const again = Effect.suspend(() => {
-    if (task.attempt > 0) task.restart()
     task.attempt++
-    return body
+    if (task.attempt === 1) return body
+    task.restart()
+    return Effect.provideService(body, Task, new TaskView(task))
   })
   return Effect.flatMap(Clock.currentTimeMillis, (now) => {
     task.firstAttempt = now

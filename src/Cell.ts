@@ -205,18 +205,26 @@ class ReduceCell implements Cell {
   }
 }
 
+const CHANGED_IN_PLACE =
+  "a node has changed the list in place instead of returning an update; run with { freeze: true } to see which"
+
 /** A log: what was appended since the value was last read is kept apart, so that a step costs what it adds. */
 export class AppendCell implements Cell {
   private tail: Array<unknown> = []
+  /** Of `items`, as long as nobody has changed it in place. */
+  private size: number
   constructor(
     readonly name: string,
     private items: ReadonlyArray<unknown>
-  ) {}
+  ) {
+    this.size = items.length
+  }
   get length() {
-    return this.items.length + this.tail.length
+    return this.size + this.tail.length
   }
   update(values: ReadonlyArray<unknown>) {
     if (values.length === 0) return UNCHANGED
+    if (this.items.length !== this.size) return refuse("InvalidValue", this.name, CHANGED_IN_PLACE)
     let replaced: unknown = MISSING
     for (const update of values) {
       const replacement = overwriteValue(update)
@@ -226,6 +234,7 @@ export class AppendCell implements Cell {
     }
     if (replaced !== MISSING) {
       this.items = Array.isArray(replaced) ? replaced.slice() : [replaced]
+      this.size = this.items.length
       this.tail = []
       return CHANGED
     }
@@ -236,6 +245,7 @@ export class AppendCell implements Cell {
   }
   get() {
     if (this.tail.length > 0) {
+      this.size += this.tail.length
       this.items = this.items.concat(this.tail)
       this.tail = []
     }

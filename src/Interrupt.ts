@@ -96,7 +96,7 @@ const ask = (
 
 /** Asks within the running task. */
 const asking = (form: Form, request: unknown, key: string | undefined) =>
-  Effect.flatMap(Task, (task) => unlessPaused(task.frame, (asker) => ask(task, asker, form, request, key)))
+  Effect.flatMap(Task, (task) => unlessPaused(task, (asker) => ask(task, asker, form, request, key)))
 
 const untyped: Form = { name: undefined, encode: Either.right, decode: Either.right }
 

@@ -53,6 +53,8 @@ export interface Request {
   readonly loaded?: Loaded | undefined
   /** The run whose task this run is part of. */
   readonly within?: Run | undefined
+  /** The tasks that lead to it. */
+  readonly place?: Run["place"] | undefined
   /** Whether a saved checkpoint lies on the branch of the thread that is run; older ones are looked at until one does. */
   readonly belongs?: ((loaded: Loaded) => boolean) | undefined
   /** Whether an input is ignored because the saved run is the same one: a nested run goes on when its task is replayed. */
@@ -206,6 +208,7 @@ export const restored = (
   return Either.map(snapshots, (channels) => {
     const run = new Run(tree, topology, algo, runtime, namespace, path, parents, channels)
     run.root = request.within?.root ?? run
+    run.place = request.place ?? run.place
     run.headAtLoad = head
     if (loaded !== undefined) adopt(run, loaded)
     return run

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as FiberId from "effect/FiberId"
-import { seqOfId } from "./Checkpoint.js"
+import { ERROR, seqOfId } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import {
   CheckpointDecodeError,
@@ -14,12 +14,14 @@ import {
   GraphDrained,
   GraphMismatch,
   InvalidAnswer,
+  InvalidUpdate,
   ThreadConflict,
   UnknownCheckpoint
 } from "./GraphError.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
+import type { Run, Tree } from "./Run.js"
 import { pause, type Scope, stoppingAt, Task, unlessPaused } from "./Task.js"
 import { instanceOf, type TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
@@ -44,8 +46,12 @@ const segmentOf = (task: TaskState, ordinal: string): string => {
 /** The namespace segment of a subgraph that remembers: the same in all runs of the thread. */
 const stableSegmentOf = (task: TaskState, ordinal: string, key: string | undefined): string => {
   const instance = key ?? task.send?.options?.key
-  return `${task.node.renamedFrom ?? task.node.name}${instance === undefined ? "" : `#${instance}`}${ordinal}`
+  return `${task.node.renamedFrom ?? task.node.name}${instance === undefined ? "" : `#${literal(instance)}`}${ordinal}`
 }
+
+/** A key as part of a segment: what separates the parts of namespaces is written otherwise. */
+const literal = (key: string): string =>
+  key.replace(/[%|:#/]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`)
 
 const within = (namespace: string, segment: string) => (namespace === "" ? segment : `${namespace}|${segment}`)
 
@@ -58,14 +64,15 @@ export const run = (
 ): Effect.Effect<Record<string, unknown>, unknown, Task> =>
   Effect.flatMap(Task, (task) => {
     const frame = task.frame as TaskState
-    const request = requestOf(frame, ordinalOf(task.scope), topology, call, options)
-    return unlessPaused(frame, (asker) =>
-      Effect.flatMap(leavable(refusing(frame, asker, stopping(frame, Loop.run(request, stops)))), (outcome) => {
+    return unlessPaused(task, (asker) => {
+      const request = requestOf(frame, ordinalOf(task.scope), topology, call, options)
+      if (request === undefined) return claimed(frame)
+      return Effect.flatMap(leavable(refusing(frame, asker, stopping(frame, Loop.run(request, stops)))), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
         pause(frame, asker, outcome.interrupts)
         return Loop.pauseOf(topology, task.thread, outcome)
       })
-    )
+    })
   })
 
 /** What stops the run stops the graphs around as well: no node takes it for a failure of its own. */
@@ -104,12 +111,15 @@ const requestOf = (
   topology: Topology,
   call: Call,
   options: NestedOptions
-): Request => {
+): Request | undefined => {
   const { run } = task
   const persistence = options.persistence ?? "call"
   const stable = persistence === "thread"
   const segment = stable ? stableSegmentOf(task, ordinal, options.key) : segmentOf(task, ordinal)
   const namespace = within(stable ? stableNamespace(run.path) : run.namespace, segment)
+  const place = [...run.place, { seq: run.seq, task: task.key }]
+  const saves = persistence !== "none" && run.persistence !== undefined
+  if (stable && saves && !claims(run.tree.remembering, namespace, place)) return undefined
   const pin = run.tree.pins.get(namespace)
   run.tree.pins.delete(namespace)
   return {
@@ -123,7 +133,8 @@ const requestOf = (
       stable && pin === undefined
         ? ({ checkpoint }) => run.root.isPast(seqOfId(checkpoint.parents[""] ?? "") ?? 0)
         : undefined,
-    saves: persistence !== "none" && run.persistence !== undefined,
+    saves,
+    place,
     at: pin,
     call,
     onOpen: (nested) => {
@@ -132,9 +143,37 @@ const requestOf = (
     // A task that runs for the first time has no saved subgraph runs of its own.
     mayBeSaved: stable || task.attempt > 1 || run.seq === run.loadedSeq,
     continues: (loaded: Loaded) =>
-      pin !== undefined || !stable || loaded.checkpoint.parents[run.namespace] === run.checkpointId
+      pin !== undefined ||
+      !stable ||
+      (loaded.checkpoint.parents[run.namespace] === run.checkpointId && !mayBeOfAnother(task))
   }
 }
+
+/** Takes a namespace for a task; refused where another task of the same superstep, here or further out, has it. */
+const claims = (remembering: Tree["remembering"], namespace: string, place: Run["place"]): boolean => {
+  const holder = remembering.get(namespace) ?? place
+  const i = place.findIndex(({ seq, task }, i) => holder[i]?.seq !== seq || holder[i].task !== task)
+  if (i >= 0 && holder[i]?.seq === place[i]!.seq) return false
+  remembering.set(namespace, place)
+  return true
+}
+
+const claimed = ({ node, run: { step } }: TaskState) =>
+  new InvalidUpdate({
+    reason: "ConcurrentUpdate",
+    node: node.name,
+    step,
+    detail:
+      "two tasks of one superstep run the same subgraph that remembers; give each instance a key of its own, by the option key of the run or of the Send"
+  })
+
+/** Tells whether what was saved in this superstep may be of another task of the node, because nothing tells them apart. */
+const mayBeOfAnother = (task: TaskState): boolean =>
+  task.attempt === 1 &&
+  !task.run.saved.get(task.key)?.rows.some(({ channel }) => channel !== ERROR) &&
+  task.run.tasks.some(
+    (other) => other !== task && other.node === task.node && other.send?.options?.key === task.send?.options?.key
+  )
 
 /** Names of the tasks that lead to a run, without what changes from run to run. */
 const stableNamespace = (path: ReadonlyArray<string>) => path.map((segment) => segment.split(":")[0]).join("|")

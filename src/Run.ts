@@ -72,6 +72,8 @@ export interface Tree {
   readonly sink: Sink | undefined
   /** Checkpoints that subgraphs go back to when they are next run, by namespace. */
   readonly pins: Map<string, string>
+  /** Subgraphs that remember and the tasks that run them, by namespace. */
+  readonly remembering: Map<string, Run["place"]>
   /** Answers by interrupt id: saved ones and those that this call brings. */
   readonly answers: Map<string, { readonly value: Json }>
 }
@@ -114,6 +116,8 @@ export class Run {
   lineageAtLoad: Lineage | undefined = undefined
   /** Set when the run left the checkpoint it was loaded from for a fork of it. */
   forked = false
+  /** The tasks that it is run by, from the outermost, each with its superstep. */
+  place: ReadonlyArray<{ readonly seq: number; readonly task: string }> = []
   /** The run of the graph that encloses all others. */
   root: Run = this
   /** Set when the run must not go on. */

@@ -126,6 +126,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   control: options.control ?? { drain: undefined },
   sink,
   pins: new Map(target.pins),
+  remembering: new Map(),
   answers: new Map()
 })
 

@@ -44,6 +44,8 @@ export interface TaskContext {
   readonly frame: Frame
   /** @internal */
   readonly scope: Scope
+  /** True once another attempt runs: what is left of this one has no say any more. @internal */
+  readonly stale: boolean
 }
 
 /** The running task, provided by the engine. */
@@ -126,7 +128,7 @@ export const current: Effect.Effect<TaskContext, never, Task> = Task
  * that is none of the graph's declared events.
  */
 export const emit = (value: unknown): Effect.Effect<void, InvalidUpdate, Task> =>
-  Effect.flatMap(Task, ({ frame }) => (frame.open ? frame.emit(value) : Effect.void))
+  Effect.flatMap(Task, ({ frame, stale }) => (frame.open && !stale ? frame.emit(value) : Effect.void))
 
 /**
  * `emit` for the events of one schema: declare it once beside the graph's option `events`.
@@ -151,21 +153,24 @@ export const emitter =
     emit(value)
 
 /** Tells the engine that the task makes progress: restarts its idle timeout. */
-export const heartbeat: Effect.Effect<void, never, Task> = Effect.map(Task, ({ frame }) => frame.heartbeat())
+export const heartbeat: Effect.Effect<void, never, Task> = Effect.map(Task, ({ frame, stale }) => {
+  if (!stale) frame.heartbeat()
+})
 
 /** Supersteps that may still run after this one. */
 export const remainingSteps: Effect.Effect<number, never, Task> = Effect.map(Task, (task) => task.remainingSteps)
 
 /**
- * Runs an effect that may pause, unless its fiber has paused already: then it swallowed that pause, and ends here.
+ * Runs an effect that may pause, unless its fiber has paused already: then it swallowed that pause, and ends here. So
+ * does one that an earlier attempt has left behind.
  *
  * @internal
  */
 export const unlessPaused = <A, E, R>(
-  frame: Frame,
+  { frame, stale }: TaskContext,
   effect: (asker: FiberId.FiberId) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.fiberIdWith((asker) => (frame.paused && frame.askers.has(asker) ? Effect.interrupt : effect(asker)))
+  Effect.fiberIdWith((asker) => (stale || (frame.paused && frame.askers.has(asker)) ? Effect.interrupt : effect(asker)))
 
 /** Failures of what a node calls that end the run: no node can handle them, however it is written. @internal */
 export type Stopping = GraphDrained | GraphMismatch | StorageError | UnknownCheckpoint

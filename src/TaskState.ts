@@ -245,10 +245,16 @@ const settle = <E>(doubt: Doubt, ask: Effect.Effect<void, E>): Effect.Effect<voi
 
 /** What a node sees of its task. */
 export class TaskView implements TaskContext {
+  private readonly number: number
   constructor(
     readonly frame: TaskState,
     readonly scope: Scope = frame
-  ) {}
+  ) {
+    this.number = frame.attempt
+  }
+  get stale() {
+    return this.number !== this.frame.attempt
+  }
   get id() {
     return this.frame.id
   }

@@ -309,7 +309,8 @@ class ThreadImpl {
         const onOpen = (run: Run) => {
           Busy.opened(holder, run.loadedSeq === 0 ? null : run.checkpointId, (error) => run.cancel(error))
         }
-        const target = { call, thread: this.id, checkpointer, onOpen }
+        // An id that is missing is refused as any that is no text: such a run would not be saved.
+        const target = { call, thread: this.id ?? NO_ID, checkpointer, onOpen }
         const { checkpoint: at, pins } = this
         // Only a run from an old checkpoint can have forked before.
         if (at === undefined) return Runs.start(this.topology, merged, { ...target, at: base }, sink)
@@ -480,6 +481,8 @@ class ThreadImpl {
 
   readonly delete = Effect.flatMap(Checkpointer, (checkpointer) => checkpointer.deleteThread(this.id))
 }
+
+const NO_ID = null as unknown as string
 
 const GO_ON: Call = { _tag: "Resume", answer: undefined, command: undefined }
 

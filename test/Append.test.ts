@@ -6,7 +6,7 @@ import Database from "better-sqlite3"
 import { Effect, Schema } from "effect"
 import { Channel, Checkpointer, Command, Graph, Interrupt, Send } from "effect-pregel"
 import * as SqliteCheckpointer from "effect-pregel/SqliteCheckpointer"
-import { before, log, snapshots } from "./support/thread.js"
+import { before, failsWith, log, snapshots } from "./support/thread.js"
 
 const { END, START } = Graph
 
@@ -280,5 +280,26 @@ describe("what is stored", () => {
         assert.include(text, "legal")
         assert.notInclude(text, "SECRET")
       })
+  )
+})
+
+describe("a list that a node changes in place", () => {
+  it.effect("fails the next superstep that adds to it, and nothing wrong is saved", () =>
+    Effect.gen(function* () {
+      const graph = Graph.make("g", { log: Channel.append(Schema.String) })
+        .addNode("hacks", ({ log }) => Effect.sync(() => void (log as Array<string>).push("hacked")))
+        .addNode("adds", () => Effect.succeed({ log: "added" }))
+        .addEdge(Graph.START, "hacks")
+        .addEdge("hacks", "adds")
+        .compile()
+      const thread = graph.thread("t")
+      const error = yield* failsWith(thread.invoke({ log: "input" }), "InvalidUpdate")
+      assert.deepStrictEqual([error.channel, error.reason], ["log", "InvalidValue"])
+      assert.match(error.message, /in place/)
+      assert.deepStrictEqual((yield* thread.state).values, { log: ["input"] })
+      assert.deepStrictEqual((yield* thread.resume()).log, ["input", "added"])
+      assert.deepStrictEqual((yield* thread.state).values, { log: ["input", "added"] })
+      yield* failsWith(graph.invoke({ log: "input" }), "InvalidUpdate")
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })

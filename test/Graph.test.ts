@@ -887,6 +887,18 @@ describe("ids and metadata are data", () => {
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 
+  it.effect("a thread without an id is refused, whatever is done with it", () =>
+    Effect.gen(function* () {
+      for (const id of [undefined, null, "", 5, {}]) {
+        const thread = graph.thread(id as string)
+        yield* failsWith(thread.invoke({}), "CheckpointerError")
+        yield* failsWith(thread.resume(), "CheckpointerError")
+        yield* failsWith(thread.update({ foo: "x" }), "CheckpointerError")
+        yield* failsWith(thread.state, "CheckpointerError")
+      }
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
   it.effect("metadata keys are matched exactly, and may be any text", () =>
     Effect.gen(function* () {
       const metadata = JSON.parse('{"__proto__":"x","a.b":"%","constructor":1}') as Record<string, unknown>
