@@ -4,7 +4,7 @@
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Stream from "effect/Stream"
+import * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Checkpointer } from "./Checkpointer.js"
 import { type Command, type END, isCommand } from "./Command.js"
@@ -160,7 +160,7 @@ export interface CompiledGraph<
     options?: RunOptions<N["name"]>
   ) => Effect.Effect<Outcome<State>, WithoutPause<E | RunError>, R>
 
-  /** Runs and tells what happens. A pause is an event, and the stream then ends. */
+  /** Runs and tells what happens. A pause is an event, and the stream then ends; in a node it is a pause of the node. */
   readonly stream: <const M extends GraphEvent.Mode = "updates", const Sub extends boolean = false>(
     input: Update | CommandInput<N, FullUpdate, Full>,
     options?: StreamOptions<M, N["name"], Sub>
@@ -221,8 +221,17 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
     run,
     invoke: (input: any, runOptions?: RunOptions) =>
       Effect.flatMap(run(input, runOptions), Runs.orInterrupt(topology, undefined)),
-    stream: (input: any, streamOptions: StreamOptions<any> = {}) =>
-      Runs.stream(topology, Runs.merge(options, streamOptions), { call: callOf(input) }),
+    stream: (input: any, streamOptions: StreamOptions<any> = {}) => {
+      const merged = Runs.merge(options, streamOptions)
+      const call = callOf(input)
+      return Stream.unwrap(
+        Effect.contextWith((context: Context.Context<never>) =>
+          Context.getOption(context as Context.Context<Task>, Task)._tag === "None"
+            ? Runs.stream(topology, merged, { call })
+            : Runs.streamOf(merged, (sink) => Nested.run(topology, call, Runs.stopsOf(merged), merged, sink))
+        )
+      )
+    },
     thread: (id: string) => Thread.make(topology, options, id)
   }
   return compiled as unknown as Any

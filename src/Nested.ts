@@ -18,10 +18,11 @@ import {
   ThreadConflict,
   UnknownCheckpoint
 } from "./GraphError.js"
+import type { GraphEvent } from "./GraphEvent.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
 import { ParentCommand } from "./Output.js"
-import type { Run, Tree } from "./Run.js"
+import type { Run, Sink, Tree } from "./Run.js"
 import { pause, type Scope, stoppingAt, Task, unlessPaused } from "./Task.js"
 import { instanceOf, type TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
@@ -60,12 +61,13 @@ export const run = (
   topology: Topology,
   call: Call,
   stops: Loop.Stops,
-  options: NestedOptions
+  options: NestedOptions,
+  reader?: Sink
 ): Effect.Effect<Record<string, unknown>, unknown, Task> =>
   Effect.flatMap(Task, (task) => {
     const frame = task.frame as TaskState
     return unlessPaused(task, (asker) => {
-      const request = requestOf(frame, ordinalOf(task.scope), topology, call, options)
+      const request = requestOf(frame, ordinalOf(task.scope), topology, call, options, reader)
       if (request === undefined) return claimed(frame)
       return Effect.flatMap(leavable(refusing(frame, asker, stopping(frame, Loop.run(request, stops)))), (outcome) => {
         if (outcome._tag === "Completed") return Effect.succeed(outcome.state)
@@ -110,7 +112,8 @@ const requestOf = (
   ordinal: string,
   topology: Topology,
   call: Call,
-  options: NestedOptions
+  options: NestedOptions,
+  reader: Sink | undefined
 ): Request | undefined => {
   const { run } = task
   const persistence = options.persistence ?? "call"
@@ -124,7 +127,7 @@ const requestOf = (
   run.tree.pins.delete(namespace)
   return {
     topology,
-    tree: run.tree,
+    tree: reader === undefined ? run.tree : { ...run.tree, sink: beside(run.tree.sink, reader, run.path.length + 1) },
     namespace,
     path: [...run.path, segment],
     parents: { ...run.parents, [run.namespace]: run.checkpointId },
@@ -174,6 +177,39 @@ const mayBeOfAnother = (task: TaskState): boolean =>
   task.run.tasks.some(
     (other) => other !== task && other.node === task.node && other.send?.options?.key === task.send?.options?.key
   )
+
+const MODES: Readonly<Record<GraphEvent["_tag"], "values" | "updates" | "custom" | "tasks" | "checkpoints">> = {
+  Values: "values",
+  Updates: "updates",
+  ActivityEnded: "updates",
+  Interrupted: "updates",
+  Custom: "custom",
+  TaskStarted: "tasks",
+  TaskEnded: "tasks",
+  Checkpointed: "checkpoints"
+}
+
+/** Tells a reader inside the node, as if the graph ran alone, what it asks for, and the run's own reader the rest. */
+const beside = (outer: Sink | undefined, inner: Sink, depth: number): Sink => {
+  const around = outer?.subgraphs ? outer : undefined
+  const either = (mode: (typeof MODES)[GraphEvent["_tag"]]) => inner[mode] || (around?.[mode] ?? false)
+  return {
+    values: either("values"),
+    updates: either("updates"),
+    custom: either("custom"),
+    tasks: either("tasks"),
+    checkpoints: either("checkpoints"),
+    subgraphs: true,
+    offer: (events) => {
+      const own = events
+        .filter(({ _tag, namespace }) => inner[MODES[_tag]] && (inner.subgraphs || namespace.length === depth))
+        .map((event) => ({ ...event, namespace: event.namespace.slice(depth) }))
+      const others = around === undefined ? [] : events.filter(({ _tag }) => around[MODES[_tag]])
+      const told = own.length === 0 ? Effect.void : inner.offer(own)
+      return others.length === 0 ? told : Effect.zipRight(told, around!.offer(others))
+    }
+  }
+}
 
 /** Names of the tasks that lead to a run, without what changes from run to run. */
 const stableNamespace = (path: ReadonlyArray<string>) => path.map((segment) => segment.split(":")[0]).join("|")
