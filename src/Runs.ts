@@ -84,7 +84,7 @@ export const unknownStops = (topology: Topology, options: Options): ReadonlyArra
 
 /** What is wrong with options, as far as types can't refuse it. */
 export const problemsOf = (options: Options): ReadonlyArray<string> => {
-  const { concurrency = "unbounded", durability = "sync", recursionLimit = 1, stepTimeout = 1 } = options
+  const { concurrency = "unbounded", durability = "sync", recursionLimit = 1, stepTimeout } = options
   const problems: Array<string> = []
   if (!(typeof recursionLimit === "number" && recursionLimit >= 0)) {
     problems.push(`recursionLimit must be a number that is not negative, but is ${recursionLimit}`)
@@ -92,7 +92,9 @@ export const problemsOf = (options: Options): ReadonlyArray<string> => {
   if (concurrency !== "unbounded" && !(typeof concurrency === "number" && concurrency >= 1)) {
     problems.push(`concurrency must be at least 1, but is ${concurrency}`)
   }
-  if (timeoutProblem({ run: stepTimeout }) !== undefined) problems.push("stepTimeout must be a duration greater than 0")
+  if (stepTimeout !== undefined && timeoutProblem({ run: stepTimeout }) !== undefined) {
+    problems.push("stepTimeout must be a duration greater than 0")
+  }
   if (!DURABILITIES.has(durability)) problems.push(`durability is "sync", "async" or "exit", not "${durability}"`)
   return problems
 }
