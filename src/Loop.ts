@@ -152,7 +152,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
     if (Either.isLeft(applied)) {
       if (run.sink !== undefined) yield* run.flush()
-      return yield* conflict(run, applied.left)
+      return yield* conflict(run, step, applied.left)
     }
     run.journal?.record(applied.right)
     if (run.sink !== undefined) yield* tell(run, applied.right)
@@ -160,7 +160,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     plan(run)
     // From here on the superstep's results are the commit's.
     run.current = undefined
-    yield* commit(run, applied.right)
+    yield* commit(run, step, applied.right)
     run.tasks = NO_TASKS
     // A stop after the last node would have nothing to go on with; in a subgraph the parent goes on.
     const goesOn = run.next.length > 0 || run.namespace !== ""
@@ -314,7 +314,7 @@ const tell = (run: Run, applied: Applied): Effect.Effect<void> => {
 }
 
 /** All writes are applied: the new state becomes a checkpoint. */
-const commit = (run: Run, applied: Applied): Effect.Effect<void, SaveError> => {
+const commit = (run: Run, step: Step, applied: Applied): Effect.Effect<void, SaveError> => {
   run.source = "loop"
   run.saved = NOTHING_SAVED
   if (run.persistence === undefined) {
@@ -323,7 +323,8 @@ const commit = (run: Run, applied: Applied): Effect.Effect<void, SaveError> => {
     return Effect.void
   }
   const status = run.next.length === 0 && run.namespace === "" ? "idle" : undefined
-  return run.persistence.commit({ source: "loop", ran: ranOf(run), results: resultsOf(run, applied), status })
+  const refused = (error: InvalidUpdate) => conflict(run, step, error)
+  return run.persistence.commit({ source: "loop", ran: ranOf(run), results: resultsOf(run, applied), status, refused })
 }
 
 const NO_TASKS: Run["tasks"] = []
@@ -355,15 +356,15 @@ const writesOf = (run: Run, task: TaskState, applied: Applied) => {
 }
 
 /**
- * A channel refused the step's writes: the step has failed, the head stays. Results of the tasks that did not write the
+ * A channel refused the step's writes, or its new value can't be saved: the step has failed, the head stays. Results of the tasks that did not write the
  * channel are kept for the resume; the others run again.
  */
-const conflict = Effect.fnUntraced(function* (run: Run, error: InvalidUpdate) {
+const conflict = Effect.fnUntraced(function* (run: Run, step: Step, error: InvalidUpdate): Generator<any, never, any> {
   const channel = error.channel === undefined ? undefined : run.topology.channelIds.get(error.channel)
   const writers = run.tasks.filter((task) => task.writes.some((write) => write.channel === channel))
   if (run.persistence !== undefined) {
     for (const task of writers) task.unsaved = false
-    yield* run.persistence.put(run.current!.unsavedRows())
+    yield* run.persistence.put(step.unsavedRows())
     yield* run.persistence.drop(writers.map(({ key }) => key))
   }
   const node = Array.from(new Set(writers.map((task) => task.node.name))).join(", ")
@@ -375,7 +376,7 @@ const conflict = Effect.fnUntraced(function* (run: Run, error: InvalidUpdate) {
     step: run.step,
     thread: run.tree.thread
   })
-})
+}) as (run: Run, step: Step, error: InvalidUpdate) => Effect.Effect<never, SaveError>
 
 /** A run must not end while a join that is not optional has met only some of its sources. */
 const joinsSatisfied = (run: Run): Effect.Effect<void, JoinUnsatisfied> => {

@@ -40,6 +40,8 @@ export interface Save {
   readonly ran: ReadonlyArray<string>
   readonly results: Commit["results"]
   readonly status?: ThreadStatus | undefined
+  /** What to do where a value can't be saved; the current checkpoint is still the one before. Default: fail. */
+  readonly refused?: ((error: InvalidUpdate) => Effect.Effect<never, SaveError>) | undefined
 }
 
 /** Where a run's branch ends in storage. */
@@ -98,6 +100,7 @@ export class Persistence {
 
   private commitAt(now: number, save: Save): Effect.Effect<void, SaveError> {
     const { run } = this
+    const { created, ran, seq } = run
     run.seq = this.last + 1
     run.created = now
     run.ran = save.ran
@@ -108,7 +111,10 @@ export class Persistence {
       return Effect.void
     }
     const commit = this.build(save)
-    if (Either.isLeft(commit)) return Effect.fail(commit.left)
+    if (Either.isLeft(commit)) {
+      Object.assign(run, { created, ran, seq })
+      return save.refused === undefined ? Effect.fail(commit.left) : save.refused(commit.left)
+    }
     run.step++
     if (run.tree.durability === "async") return this.enqueueCommit(commit.right)
     return this.write(commit.right)

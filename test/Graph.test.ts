@@ -650,6 +650,60 @@ describe("siblings", () => {
 })
 
 describe("a failed superstep leaves the thread usable", () => {
+  for (const durability of ["sync", "async"] as const) {
+    it.effect(`also where a reducer has made what can't be saved: its writers run again (${durability})`, () =>
+      Effect.gen(function* () {
+        const trace = makeTrace()
+        let factor = Number.NaN
+        const thread = Graph.make("g", {
+          product: Channel.reduce(Schema.Number, { initial: () => 1, reducer: (a, b) => a * b }),
+          foo: log
+        })
+          .addNode("bad", () => Effect.as(trace.note("bad"), { product: 2 }))
+          .addNode("worse", () =>
+            Effect.as(Effect.zipRight(Effect.yieldNow(), trace.note("worse")), { product: 1, foo: "worse" })
+          )
+          .addNode("other", () => Effect.as(trace.note("other"), { foo: "other" }))
+          .addNode("after", () => Effect.as(trace.note("after"), { product: factor }))
+          .addEdge(Graph.START, "bad")
+          .addEdge(Graph.START, "worse")
+          .addEdge(Graph.START, "other")
+          .addEdge(["bad", "worse"], "after")
+          .compile()
+          .thread("t")
+        yield* failsWith(thread.invoke({}, { durability }), "InvalidUpdate")
+        assert.deepStrictEqual((yield* thread.state).next, ["after"])
+        factor = 5
+        assert.deepStrictEqual((yield* thread.resume({ durability })).product, 10)
+        assert.strictEqual(trace.count("other"), 1)
+
+        let limit = 0
+        const sums = Graph.make("sums", {
+          sum: Channel.reduce(Schema.Number, { initial: () => 0, reducer: (a, b) => (b > limit ? Number.NaN : a + b) }),
+          foo: log
+        })
+          .addNode("a", () => Effect.as(trace.note("a"), { sum: 1 }))
+          .addNode("b", () => Effect.as(Effect.zipRight(Effect.yieldNow(), trace.note("b")), { sum: 2, foo: "b" }))
+          .addNode("c", () => Effect.as(trace.note("c"), { foo: "c" }))
+          .addEdge(Graph.START, "a")
+          .addEdge(Graph.START, "b")
+          .addEdge(Graph.START, "c")
+          .compile()
+          .thread("s")
+        const error = yield* failsWith(sums.invoke({}, { durability }), "InvalidUpdate")
+        assert.deepStrictEqual(
+          [error.channel, error.node, error.reason, error.step, error.thread],
+          ["sum", "a, b", "NotEncodable", 1, "s"]
+        )
+        const { next, values } = yield* sums.state
+        assert.deepStrictEqual([next, values], [["a", "b"], { sum: 0, foo: ["c"] }])
+        limit = 5
+        assert.deepStrictEqual(yield* sums.resume({ durability }), { sum: 3, foo: ["b", "c"] })
+        assert.deepStrictEqual([trace.count("a"), trace.count("b"), trace.count("c")], [2, 2, 1])
+      }).pipe(Effect.provide(Checkpointer.layerMemory))
+    )
+  }
+
   const conflicting = (writes: { on: boolean }) =>
     Graph.make("g", { hello: word, foo: log })
       .addNode("before", () => Effect.succeed({ foo: "before", hello: "start" }))
