@@ -243,7 +243,7 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
   const failure = Cause.failureOption(exit.cause)
   if (Option.isSome(failure) && definition.encodeError !== undefined && !isEngines(failure.value)) {
     const text = yield* textOf(task, name, "failure", definition.encodeError, failure.value)
-    frame.failures.push({ ...call, failed: true, value: fromText(text) })
+    frame.failures.push({ failed: true, value: fromText(text), ...call })
   }
   return yield* Effect.failCause(exit.cause)
 })
@@ -263,7 +263,7 @@ const placeOf = (scope: Scope, name: string, inputHash: string, fiber: unknown):
     occurrence: count(scope, `${name}\u0000${inputHash}`),
     ordinal: scope.body === fiber ? count(scope, name) : -1
   }
-  return scope.scope === "" ? place : { ...place, scope: scope.scope }
+  return scope.scope === "" ? place : { scope: scope.scope, ...place }
 }
 
 /** Where the body of a call asks and calls. */
@@ -286,7 +286,7 @@ const succeed = (
   cached: boolean
 ): Effect.Effect<unknown, StorageError> =>
   Effect.zipRight(
-    stopping(frame, frame.save({ ...call, failed: false, value: fromText(text) })),
+    stopping(frame, frame.save({ failed: false, value: fromText(text), ...call })),
     Effect.suspend(() => Effect.as(frame.told(call.name, key, value, cached), value))
   )
 

@@ -91,7 +91,7 @@ const commandWrites = (run: Run, input: Command): Effect.Effect<ReadonlyArray<Wr
 
 const take = Effect.fnUntraced(function* (run: Run, writes: ReadonlyArray<Write>, discard: boolean) {
   plan(run)
-  const discarded = discard ? run.next.map((task) => ({ ...task, writes: [] })) : []
+  const discarded = discard ? run.next.map((task) => ({ writes: [], ...task })) : []
   const applied = yield* run.algo.applyWrites(run.topology, run.channels, run.seen, discarded, writes)
   run.journal?.record(applied)
   run.saved = new Map()

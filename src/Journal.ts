@@ -21,9 +21,9 @@ interface Log {
 
 /** Collects changes between saves. */
 export class Journal {
-  private readonly changed = new Set<number>()
-  private readonly texts = new Map<number, string | undefined>()
-  private readonly logs = new Map<number, Log>()
+  private changed = new Set<number>()
+  private texts = new Map<number, string | undefined>()
+  private logs = new Map<number, Log>()
   private readonly former: Array<string> = []
 
   constructor(private readonly channels: ChannelTable) {}
@@ -78,9 +78,11 @@ export class Journal {
       if (Either.isLeft(change)) return Either.left(change.left)
       changes.push(change.right)
     }
-    this.changed.clear()
-    this.texts.clear()
-    this.logs.clear()
+    // Not cleared but new: V8 lets a table that was cleared point to the next one, so that one which has grown old keeps
+    // all later ones, and what they hold, from being collected cheaply.
+    this.changed = new Set()
+    this.texts = new Map()
+    if (this.logs.size > 0) this.logs = new Map()
     this.former.length = 0
     return Either.right(changes)
   }

@@ -294,12 +294,12 @@ export const finishedTasks = (run: Run): Decoded<ReadonlyArray<TaskWrites>> =>
       run.saved.get(savedKey(run, task))?.rows.find(({ channel }) => channel === RESULT)
     for (const task of run.next) {
       const saved = resultOf(task)
-      if (saved !== undefined) finished.push({ ...task, writes: yield* decodeWrites(run, saved.value) })
+      if (saved !== undefined) finished.push({ writes: yield* decodeWrites(run, saved.value), ...task })
       if (saved !== undefined || task.node.errorHandler === undefined) continue
       const handler = handlerPlan(run.topology, task)
       const handled = resultOf(handler)
       if (handled === undefined) continue
-      finished.push({ ...task, writes: [] }, { ...handler, writes: yield* decodeWrites(run, handled.value) })
+      finished.push({ writes: [], ...task }, { writes: yield* decodeWrites(run, handled.value), ...handler })
     }
     return finished
   })

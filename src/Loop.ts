@@ -310,7 +310,7 @@ const failed = Effect.fnUntraced(function* (
 /** Tells the new state, if a task wrote to the output. */
 const tell = (run: Run, applied: Applied): Effect.Effect<void> => {
   if (run.topology.output.some((id) => applied.changed.get(id)?.length)) Events.values(run)
-  return run.flush()
+  return run.flushMany()
 }
 
 /** All writes are applied: the new state becomes a checkpoint. */

@@ -86,6 +86,9 @@ export interface SavedTask {
 /** Where a run stops before or after nodes. */
 export type Breakpoints = ReadonlySet<string> | "*"
 
+/** Events that a run keeps to itself while it has no reason to wait. */
+const MANY = 32
+
 export class Run {
   readonly channels: ChannelTable
   seen: Seen = new Map()
@@ -188,6 +191,11 @@ export class Run {
     const events = this.buffer
     this.buffer = []
     return this.tree.sink!.offer(events)
+  }
+
+  /** Hands events over once there are some: the reader's turn comes when the run waits, which flushes them. */
+  flushMany(): Effect.Effect<unknown> {
+    return this.buffer.length < MANY && this.persistence === undefined ? Effect.void : this.flush()
   }
 
   /** A node's own event: delivered at once, after what happened before it. */

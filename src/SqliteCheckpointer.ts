@@ -86,6 +86,13 @@ const makeDb = (connection: Database.Database): Db => {
   }
 }
 
+const PRAGMAS = [
+  "PRAGMA journal_mode = WAL",
+  // 16 MB of log before it is written back, and of pages in memory, instead of 4 and 2.
+  "PRAGMA wal_autocheckpoint = 4000",
+  "PRAGMA cache_size = -16000"
+]
+
 /** A lock is waited for between turns of the loop, not inside SQLite, which would block every fiber. */
 const LOCK_MS = 10
 
@@ -116,7 +123,7 @@ export const make: (options: Options) => Effect.Effect<typeof Checkpointer.Servi
     const guard = makeGuard(options.retry ?? defaultRetry)
     const db = makeDb(yield* open(options.filename))
     const opening = <A>(attempt: () => Effect.Effect<A, SqlError>) => guard("open", undefined, attempt)
-    yield* opening(() => db.run("PRAGMA journal_mode = WAL", []))
+    for (const pragma of PRAGMAS) yield* opening(() => db.run(pragma, []))
     yield* opening(() => db.run(`PRAGMA synchronous = ${options.synchronous === "full" ? "FULL" : "NORMAL"}`, []))
     yield* checkTables(yield* opening(() => createTables(db)), TABLES)
     const encoded = makeSqlite(db, guard, KEYS)

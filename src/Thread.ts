@@ -313,7 +313,7 @@ class ThreadImpl {
         const target = { call, thread: this.id ?? NO_ID, checkpointer, onOpen }
         const { checkpoint: at, pins } = this
         // Only a run from an old checkpoint can have forked before.
-        if (at === undefined) return Runs.start(this.topology, merged, { ...target, at: base }, sink)
+        if (at === undefined) return Runs.start(this.topology, merged, { at: base, ...target }, sink)
         return Effect.flatMap(Delivery.startOf(checkpointer, this.id, merged, call, { at, pins }), (start) =>
           Runs.start(this.topology, merged, { ...target, ...start }, sink)
         )
