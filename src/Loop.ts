@@ -130,7 +130,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     Events.checkpointed(run, run.source)
     if (run.next.length === 0) break
     const refusal = refuse(run)
-    if (refusal !== undefined) return yield* refusal
+    if (refusal !== undefined) return yield* Effect.zipRight(run.flush(), refusal)
     run.tasks = run.next.map((task) => new TaskState(run, task, seenBy(run, task)))
     if (run.saved.size > 0) yield* restore(run)
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
