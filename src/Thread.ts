@@ -288,6 +288,7 @@ const loadOf = Effect.fnUntraced(function* (thread: ThreadImpl) {
   return { checkpointer, address, loaded } satisfies Place
 })
 
+/** A handle is made for each call, so what it offers is made when it is asked for. */
 class ThreadImpl {
   constructor(
     readonly topology: Topology,
@@ -362,17 +363,19 @@ class ThreadImpl {
     }
   }
 
-  readonly state = Effect.flatMap(Effect.runtime<any>(), (runtime) =>
-    Effect.flatMap(loadOf(this), ({ address, checkpointer, loaded }) => {
-      if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
-      const isHead = loaded.head === loaded.checkpoint.seq
-      const request = this.request(checkpointer, this.checkpoint)
-      if (isHead) return Snapshot.make(request, loaded, { runtime, applyFinished: this.checkpoint === undefined })
-      return Effect.flatMap(childOf(checkpointer, address, loaded), (child) =>
-        Snapshot.make(request, loaded, { runtime, child, applyFinished: false })
-      )
-    })
-  )
+  get state() {
+    return Effect.flatMap(Effect.runtime<any>(), (runtime) =>
+      Effect.flatMap(loadOf(this), ({ address, checkpointer, loaded }) => {
+        if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
+        const isHead = loaded.head === loaded.checkpoint.seq
+        const request = this.request(checkpointer, this.checkpoint)
+        if (isHead) return Snapshot.make(request, loaded, { runtime, applyFinished: this.checkpoint === undefined })
+        return Effect.flatMap(childOf(checkpointer, address, loaded), (child) =>
+          Snapshot.make(request, loaded, { runtime, child, applyFinished: false })
+        )
+      })
+    )
+  }
 
   readonly history = (options: ListOptions = {}): Stream.Stream<any, any, any> =>
     Stream.unwrap(
@@ -410,32 +413,38 @@ class ThreadImpl {
       })
     )
 
-  readonly links = Effect.flatMap(Checkpointer, ({ list }) =>
-    list({ thread: this.id, namespace: "" }).pipe(
-      Stream.map(({ checkpoint }) => checkpoint),
-      Stream.runCollect,
-      Effect.map(Chunk.toReadonlyArray)
+  get links() {
+    return Effect.flatMap(Checkpointer, ({ list }) =>
+      list({ thread: this.id, namespace: "" }).pipe(
+        Stream.map(({ checkpoint }) => checkpoint),
+        Stream.runCollect,
+        Effect.map(Chunk.toReadonlyArray)
+      )
     )
-  )
+  }
 
-  readonly branches = Effect.map(this.links, treeOf)
+  get branches() {
+    return Effect.map(this.links, treeOf)
+  }
 
   readonly copyTo = (thread: string) =>
     Effect.flatMap(Checkpointer, (storage) => Busy.copying(storage, thread, storage.copyThread(this.id, thread)))
 
-  readonly copy = Effect.suspend(() =>
-    this.changing(({ address, checkpointer, loaded }) => {
-      const { name } = this.topology.identity
-      if (loaded === undefined) {
-        return new EmptyInput({ graph: name, thread: this.id, detail: "there is no checkpoint to copy" })
-      }
-      return Effect.flatMap(Delivery.applied(checkpointer, address, this.defaults, 1), ([done]) =>
-        done === undefined
-          ? Updates.copy(this.request(checkpointer, this.checkpoint, loaded), checkpointer, loaded)
-          : Effect.succeed(done.id)
-      )
-    })
-  )
+  get copy() {
+    return Effect.suspend(() =>
+      this.changing(({ address, checkpointer, loaded }) => {
+        const { name } = this.topology.identity
+        if (loaded === undefined) {
+          return new EmptyInput({ graph: name, thread: this.id, detail: "there is no checkpoint to copy" })
+        }
+        return Effect.flatMap(Delivery.applied(checkpointer, address, this.defaults, 1), ([done]) =>
+          done === undefined
+            ? Updates.copy(this.request(checkpointer, this.checkpoint, loaded), checkpointer, loaded)
+            : Effect.succeed(done.id)
+        )
+      })
+    )
+  }
 
   /** Loads the checkpoint and changes the thread, while nobody else does. */
   private changing(change: (place: Place) => Effect.Effect<string, any, any>): Effect.Effect<string, any, any> {
@@ -444,15 +453,17 @@ class ThreadImpl {
     )
   }
 
-  readonly subgraphs = Effect.suspend(() =>
-    Effect.flatMap(loadOf(this), ({ checkpointer, loaded }) =>
-      loaded === undefined
-        ? Effect.succeed([])
-        : Effect.zipWith(this.state, checkpointer.namespaces(this.id), ({ tasks }, namespaces) =>
-            Snapshot.subgraphsOf(this.namespace, loaded.checkpoint.id, tasks, namespaces)
-          )
+  get subgraphs() {
+    return Effect.suspend(() =>
+      Effect.flatMap(loadOf(this), ({ checkpointer, loaded }) =>
+        loaded === undefined
+          ? Effect.succeed([])
+          : Effect.zipWith(this.state, checkpointer.namespaces(this.id), ({ tasks }, namespaces) =>
+              Snapshot.subgraphsOf(this.namespace, loaded.checkpoint.id, tasks, namespaces)
+            )
+      )
     )
-  )
+  }
 
   readonly subgraph = (child: { readonly topology: Topology }, namespace: string) => {
     const { fence, runId } = this.defaults
@@ -477,9 +488,13 @@ class ThreadImpl {
   readonly at = (checkpoint: string) =>
     new ThreadImpl(this.topology, this.defaults, this.id, checkpoint, this.namespace, this.root) as unknown as AnyThread
 
-  readonly cancel = Effect.map(Checkpointer, (checkpointer) => Busy.cancel(checkpointer, this.id))
+  get cancel() {
+    return Effect.map(Checkpointer, (checkpointer) => Busy.cancel(checkpointer, this.id))
+  }
 
-  readonly delete = Effect.flatMap(Checkpointer, (checkpointer) => checkpointer.deleteThread(this.id))
+  get delete() {
+    return Effect.flatMap(Checkpointer, (checkpointer) => checkpointer.deleteThread(this.id))
+  }
 }
 
 const NO_ID = null as unknown as string
