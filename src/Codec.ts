@@ -24,6 +24,8 @@ export interface Encoded {
   readonly text: string | undefined
   readonly items: ReadonlyArray<string> | undefined
   readonly overwrite: boolean
+  /** The value has keys that its schema does not name: they are not in the text. */
+  readonly excess: boolean
 }
 
 /** Versions of channels by name, where they are not the first. */
@@ -34,8 +36,8 @@ export const versionOf = (versions: Versions | undefined, name: string): number 
   versions !== undefined && Object.hasOwn(versions, name) ? versions[name]! : 1
 
 export interface Codec {
-  /** Checks an update against the schema. */
-  readonly check: (update: unknown) => Refusal | undefined
+  /** Whether an update is what its schema says, with no key that the schema does not name. */
+  readonly isExact: (update: unknown) => boolean
   /** Checks and encodes an update. */
   readonly encodeUpdate: (update: unknown) => Either.Either<Encoded, Refusal>
   /** Reads an update back; one of an older version is migrated first, where updates have the form of values. */
@@ -59,10 +61,13 @@ const refusalOf = (issue: ParseResult.ParseIssue): Refusal => {
 }
 
 const OPTIONS = { errors: "first", onExcessProperty: "ignore" } as const
+const EXACT = { errors: "first", onExcessProperty: "error" } as const
 
 interface Coder {
-  readonly check: (value: unknown) => Refusal | undefined
+  readonly isExact: (value: unknown) => boolean
   readonly text: (value: unknown) => string | undefined
+  /** Its text, and whether that leaves keys out. */
+  readonly exactText: (value: unknown) => readonly [text: string | undefined, excess: boolean]
   readonly decode: (json: unknown) => unknown
 }
 
@@ -77,17 +82,18 @@ const orRefuse = <A>(result: Either.Either<A, ParseResult.ParseIssue>): A => {
 }
 
 const makeCoder = (schema: Schema.Schema<any, any>): Coder => {
-  const validate = ParseResult.validateEither(schema, OPTIONS)
+  const validate = ParseResult.validateEither(schema, EXACT)
   const encode = ParseResult.encodeUnknownEither(schema, OPTIONS)
+  const encodeExact = ParseResult.encodeUnknownEither(schema, EXACT)
   const decode = ParseResult.decodeUnknownEither(schema, OPTIONS)
+  const textOf = (json: unknown) => (json === undefined ? undefined : stringify(json))
+  const text = (value: unknown) => textOf(orRefuse(encode(value)))
   return {
-    check: (value) => {
-      const result = validate(value)
-      return Either.isLeft(result) ? refusalOf(result.left) : undefined
-    },
-    text: (value) => {
-      const json = orRefuse(encode(value))
-      return json === undefined ? undefined : stringify(json)
+    isExact: (value) => Either.isRight(validate(value)),
+    text,
+    exactText: (value) => {
+      const exact = encodeExact(value)
+      return Either.isRight(exact) ? [textOf(exact.right), false] : [text(value), true]
     },
     decode: (json) => orRefuse(decode(json))
   }
@@ -146,15 +152,16 @@ const makeValue = (definition: Channel.Definition): Codec => {
   const reduces = definition.kind === "reduce"
   const encodeUpdate = (value: unknown): Encoded => {
     const replacement = reduces ? Channel.overwriteValue(value) : Channel.MISSING
-    if (replacement === Channel.MISSING) return { text: update.text(value), items: undefined, overwrite: false }
-    return { text: `{"__overwrite__":${required(state.text(replacement))}}`, items: undefined, overwrite: true }
+    const overwrite = replacement !== Channel.MISSING
+    const [text, excess] = overwrite ? state.exactText(replacement) : update.exactText(value)
+    return { text: overwrite ? `{"__overwrite__":${required(text)}}` : text, items: undefined, overwrite, excess }
   }
   const encode = (value: unknown) => attempt(() => state.text(value))
   const decode = (json: unknown, version: number) => attempt(() => state.decode(migrated(definition, json, version)))
   return {
-    check: (value) => {
+    isExact: (value) => {
       const replacement = reduces ? Channel.overwriteValue(value) : Channel.MISSING
-      return replacement === Channel.MISSING ? update.check(value) : state.check(replacement)
+      return replacement === Channel.MISSING ? update.isExact(value) : state.isExact(replacement)
     },
     encodeUpdate: (value) => attempt(() => encodeUpdate(value)),
     decodeUpdate: (json, version = CURRENT) =>
@@ -180,19 +187,20 @@ const makeList = (definition: Channel.Definition): Codec => {
   const encodeUpdate = (value: unknown): Encoded => {
     const replacement = definition.kind === "append" ? Channel.overwriteValue(value) : Channel.MISSING
     const overwrite = replacement !== Channel.MISSING
-    const items = texts(overwrite ? replacement : value)
+    let excess = false
+    const items = listOf(overwrite ? replacement : value).map((one) => {
+      const [text, hasMore] = item.exactText(one)
+      excess ||= hasMore
+      return required(text)
+    })
     const list = `[${items.join(",")}]`
-    return { text: overwrite ? `{"__overwrite__":${list}}` : list, items, overwrite }
+    return { text: overwrite ? `{"__overwrite__":${list}}` : list, items, overwrite, excess }
   }
   const decodeItems = (json: unknown) => listOf(json).map(item.decode)
   return {
-    check: (value) => {
+    isExact: (value) => {
       const replacement = definition.kind === "append" ? Channel.overwriteValue(value) : Channel.MISSING
-      for (const one of listOf(replacement === Channel.MISSING ? value : replacement)) {
-        const refusal = item.check(one)
-        if (refusal !== undefined) return refusal
-      }
-      return undefined
+      return listOf(replacement === Channel.MISSING ? value : replacement).every(item.isExact)
     },
     encodeUpdate: (value) => attempt(() => encodeUpdate(value)),
     decodeUpdate: (json, version = CURRENT) =>
@@ -236,8 +244,9 @@ const makeAfterFinish = (definition: Channel.Definition): Codec => {
 
 /** The engine's own channels hold JSON. */
 export const plain: Codec = {
-  check: () => undefined,
-  encodeUpdate: (value) => attempt(() => ({ text: stringify(value), items: undefined, overwrite: false })),
+  isExact: () => true,
+  encodeUpdate: (value) =>
+    attempt(() => ({ text: stringify(value), items: undefined, overwrite: false, excess: false })),
   decodeUpdate: (json) => Either.right(json),
   encodeState: (snapshot) => attempt(() => stringify(snapshot)),
   decodeState: (json) => Either.right(json),

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Channel from "./Channel.js"
 import { makeSpec } from "./Channels.js"
@@ -277,9 +278,13 @@ const build = (data: GraphData): Topology => {
     entry: 0,
     triggerOf: nodes.map(({ triggers }) => triggers[0] ?? -1),
     joins,
-    checkEvent: data.events === undefined ? undefined : Codec.make(Channel.lastValue(data.events)).check
+    checkEvent: data.events && checkEvent(Codec.make(Channel.lastValue(data.events)))
   }
 }
+
+/** What is wrong with a custom event. */
+const checkEvent = (codec: Codec.Codec) => (value: unknown) =>
+  codec.isExact(value) ? undefined : Option.getOrUndefined(Either.getLeft(codec.encodeUpdate(value)))
 
 interface Outgoing {
   readonly edges: Array<number>

@@ -63,7 +63,7 @@ const recordText = (names: Names, value: unknown, encode: Encode): Either.Either
     if (Either.isLeft(encoded)) return Either.left({ ...encoded.left, path: joinPath(name, encoded.left.path) })
     members.push(`${JSON.stringify(name)}:${encoded.right ?? "null"}`)
   }
-  return Either.right({ text: `{${members.join(",")}}`, items: undefined, overwrite: false })
+  return Either.right({ text: `{${members.join(",")}}`, items: undefined, overwrite: false, excess: false })
 }
 
 const joinPath = (name: string, rest: string) => (rest === "" ? name : `${name}.${rest}`)
@@ -90,15 +90,18 @@ const decodeRecord = (
 
 /** Packets name their target and carry their argument as its codec encodes it. */
 export const sendsCodec = (names: Names, argumentOf: (node: string) => Codec.Codec | undefined): Codec.Codec => {
-  const text = (packet: Send): Either.Either<string, Codec.Refusal> => {
-    const { options } = packet
-    return Either.flatMap((argumentOf(packet.node) ?? Codec.plain).encodeUpdate(packet.arg), ({ text }) => {
+  const encodeOne = ({ arg, node, options }: Send) =>
+    Either.map((argumentOf(node) ?? Codec.plain).encodeUpdate(arg), ({ excess, text }) => {
       const rest = options === undefined ? "" : `,${stringify({ key: options.key, timeout: options.timeout })}`
-      return Either.right(`[${JSON.stringify(packet.node)},${text ?? "null"}${rest}]`)
+      return { text: `[${JSON.stringify(node)},${text ?? "null"}${rest}]`, excess }
     })
-  }
-  const list = (packets: ReadonlyArray<Send>) =>
-    Either.map(Either.all(packets.map(text)), (texts) => `[${texts.join(",")}]`)
+  const encodeAll = (packets: ReadonlyArray<Send>): Either.Either<Codec.Encoded, Codec.Refusal> =>
+    Either.map(Either.all(packets.map(encodeOne)), (all) => ({
+      text: `[${all.map(({ text }) => text).join(",")}]`,
+      items: undefined,
+      overwrite: false,
+      excess: all.some(({ excess }) => excess)
+    }))
   const decode = (json: unknown, versions: Codec.Versions | undefined): Either.Either<Send, Codec.Refusal> => {
     const [saved, arg, options] = json as [string, unknown, Send["options"]?]
     const node = names.renamedNodes.get(saved) ?? saved
@@ -109,14 +112,9 @@ export const sendsCodec = (names: Names, argumentOf: (node: string) => Codec.Cod
     Either.all((json as ReadonlyArray<unknown>).map((packet) => decode(packet, versions)))
   return {
     ...Codec.plain,
-    encodeUpdate: (value) =>
-      Either.map(list(isSend(value) ? [value] : (value as ReadonlyArray<Send>)), (text) => ({
-        text,
-        items: undefined,
-        overwrite: false
-      })),
+    encodeUpdate: (value) => encodeAll(isSend(value) ? [value] : (value as ReadonlyArray<Send>)),
     decodeUpdate: decodeAll,
-    encodeState: (value) => list(value as ReadonlyArray<Send>),
+    encodeState: (value) => Either.map(encodeAll(value as ReadonlyArray<Send>), ({ text }) => text),
     decodeState: decodeAll
   }
 }

@@ -8,10 +8,11 @@ import * as Cause from "effect/Cause"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { Write } from "./Algo.js"
+import type { Codec, Encoded } from "./Codec.js"
 import { type Command, END, isCommand, PARENT } from "./Command.js"
 import { InvalidUpdate, UnknownNode } from "./GraphError.js"
 import { timeoutPolicy, timeoutProblem } from "./internal/timeout.js"
-import { isSend, type Send } from "./Send.js"
+import { isSend, make as makeSend, type Send } from "./Send.js"
 import type { ChannelSpec, Node, Topology } from "./Topology.js"
 
 /** A command that leaves the graph it was returned in (`escaped` once it has): an enclosing graph applies it. */
@@ -121,16 +122,20 @@ const undeclared = (sink: Sink, spec: ChannelSpec) =>
   })
 
 const push = (sink: Sink, spec: ChannelSpec, value: unknown): void => {
-  if (sink.encode && spec.tracked) {
-    const encoded = spec.codec.encodeUpdate(value)
-    if (Either.isLeft(encoded)) throw refused(sink, spec, encoded.left)
-    sink.writes.push({ channel: spec.id, value, encoded: encoded.right })
+  const saves = sink.encode && spec.tracked
+  if (!saves && spec.codec.isExact(value)) {
+    sink.writes.push({ channel: spec.id, value, encoded: undefined })
     return
   }
-  const refusal = spec.codec.check(value)
-  if (refusal !== undefined) throw refused(sink, spec, refusal)
-  sink.writes.push({ channel: spec.id, value, encoded: undefined })
+  const encoded = spec.codec.encodeUpdate(value)
+  if (Either.isLeft(encoded)) throw refused(sink, spec, encoded.left)
+  const live = encoded.right.excess ? Either.getOrElse(readBack(spec.codec, encoded.right), () => value) : value
+  sink.writes.push({ channel: spec.id, value: live, encoded: saves ? encoded.right : undefined })
 }
+
+/** A value as it would be loaded: keys that its schema does not name are in no state, live or saved. */
+const readBack = (codec: Codec, { text }: Encoded) =>
+  codec.decodeUpdate(text === undefined ? undefined : JSON.parse(text))
 
 const refused = (
   sink: Sink,
@@ -148,7 +153,11 @@ const refused = (
 /** The engine's own write that a node was triggered or has arrived at a join. */
 const pushSignal = (sink: Sink, channel: number, value: null | string): void => {
   const text = value === null ? "null" : JSON.stringify(value)
-  sink.writes.push({ channel, value, encoded: sink.encode ? { text, items: undefined, overwrite: false } : undefined })
+  sink.writes.push({
+    channel,
+    value,
+    encoded: sink.encode ? { text, items: undefined, overwrite: false, excess: false } : undefined
+  })
 }
 
 const addCommand = (sink: Sink, command: Command): void => {
@@ -195,11 +204,18 @@ const addSend = (sink: Sink, send: Send, allowed: ReadonlySet<string> | undefine
   const spec = sink.topology.channels[sink.topology.sends]!
   const problem = timeoutProblem(timeoutPolicy(send.options?.timeout))
   if (problem !== undefined) throw badPacket(sink, send, { detail: problem, path: "", reason: "InvalidValue" })
-  const refusal = sink.encode ? undefined : node.input.check(send.arg)
-  if (refusal !== undefined) throw badPacket(sink, send, refusal)
   const encoded = sink.encode ? spec.codec.encodeUpdate(send) : undefined
   if (encoded !== undefined && Either.isLeft(encoded)) throw badPacket(sink, send, encoded.left)
-  sink.writes.push({ channel: spec.id, value: send, encoded: encoded === undefined ? undefined : encoded.right })
+  const isExact = encoded === undefined ? node.input.isExact(send.arg) : !encoded.right.excess
+  const packet = isExact ? send : exactly(sink, node, send)
+  sink.writes.push({ channel: spec.id, value: packet, encoded: encoded === undefined ? undefined : encoded.right })
+}
+
+/** The packet without what the target's schema does not name. */
+const exactly = (sink: Sink, node: Node, send: Send): Send => {
+  const arg = Either.flatMap(node.input.encodeUpdate(send.arg), (encoded) => readBack(node.input, encoded))
+  if (Either.isLeft(arg)) throw badPacket(sink, send, arg.left)
+  return makeSend(send.node, arg.right, send.options)
 }
 
 const badPacket = (

@@ -452,10 +452,18 @@ describe("codecs", () => {
 
   it("an update that is outside the schema is refused with its path", () => {
     const codec = Codec.make(Channel.lastValue(Schema.Struct({ a: Schema.Struct({ b: Schema.Number }) })))
-    const refusal = codec.check({ a: { b: "x" } })
-    assert.strictEqual(refusal?.reason, "InvalidValue")
-    assert.strictEqual(refusal?.path, "a.b")
-    assert.strictEqual(codec.check({ a: { b: 1 } }), undefined)
+    const refusal = Option.getOrThrow(Either.getLeft(codec.encodeUpdate({ a: { b: "x" } })))
+    assert.strictEqual(refusal.reason, "InvalidValue")
+    assert.strictEqual(refusal.path, "a.b")
+    assert.isTrue(codec.isExact({ a: { b: 1 } }))
+    assert.isFalse(codec.isExact({ a: { b: "x" } }))
+  })
+
+  it("a value with more than its schema names is told from one without", () => {
+    const codec = Codec.make(Channel.lastValue(Schema.Struct({ a: Schema.Number })))
+    const told = (value: unknown) => [codec.isExact(value), Either.getOrThrow(codec.encodeUpdate(value)).excess]
+    assert.deepStrictEqual(told({ a: 1 }), [true, false])
+    assert.deepStrictEqual(told({ a: 1, b: 2 }), [false, true])
   })
 
   it("what JSON would change on the way is refused, not turned into null", () => {
@@ -485,10 +493,12 @@ describe("codecs", () => {
         reducer: (all, one) => [...all, one]
       })
     )
-    assert.strictEqual(codec.check(1), undefined)
-    assert.strictEqual(codec.check([1])?.reason, "InvalidValue")
-    assert.strictEqual(codec.check(Channel.overwrite([1])), undefined)
-    assert.strictEqual(codec.check(Channel.overwrite(1))?.reason, "InvalidValue")
+    const values = [1, [1], Channel.overwrite([1]), Channel.overwrite(1)]
+    assert.deepStrictEqual(values.map(codec.isExact), [true, false, true, false])
+    assert.deepStrictEqual(
+      values.map((value) => Either.isRight(codec.encodeUpdate(value))),
+      [true, false, true, false]
+    )
     const encoded = Either.getOrThrow(codec.encodeUpdate(Channel.overwrite([1])))
     assert.deepStrictEqual(Either.getOrThrow(codec.decodeUpdate(json(encoded.text))), Channel.overwrite([1]))
   })

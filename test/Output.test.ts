@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Channel, Checkpointer, Command, Graph } from "effect-pregel"
+import { Channel, Checkpointer, Command, Graph, Send } from "effect-pregel"
 import { word } from "./support/graphs.js"
 import { failsWith } from "./support/thread.js"
 
@@ -178,6 +178,55 @@ describe("values are saved as they are or refused when they are written", () => 
       assert.deepStrictEqual([error.thread, error.channel], ["t", "a"])
       yield* failsWith(changed.invoke({}), "CheckpointDecodeError")
       yield* failsWith(changed.update({ a: 2 }), "CheckpointDecodeError")
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+})
+
+describe("keys that a schema does not name", () => {
+  const Person = Schema.Struct({ name: Schema.String, home: Schema.optional(Schema.Struct({ town: Schema.String })) })
+  const rich = (name: string) => ({ name, home: { town: "Oslo", zip: 1 }, age: 7 })
+  const plain = (name: string) => ({ name, home: { town: "Oslo" } })
+  const graph = Graph.make("people", {
+    last: Channel.lastValue(Person),
+    all: Channel.append(Person),
+    oldest: Channel.reduce(Person, { initial: () => ({ name: "" }), reducer: (_, next) => next }),
+    scratch: Channel.untracked(Person),
+    seen: Channel.append(Schema.Unknown)
+  })
+    .addNode("first", () =>
+      Effect.succeed({ last: rich("a"), all: [rich("b"), { name: "c" }], oldest: rich("d"), scratch: rich("e") })
+    )
+    .addWorker("look", Person, (person) => Effect.succeed({ seen: Object.keys(person) }))
+    .addNode("second", ({ all, last, oldest, scratch }) => Effect.succeed({ seen: [{ all, last, oldest, scratch }] }))
+    .addEdge(Graph.START, "first")
+    .addEdge("first", "second")
+    .addConditionalEdges("first", () => [Send.make("look", rich("f"))], ["look"])
+    .compile()
+  const expected = { last: plain("a"), all: [plain("b"), { name: "c" }], oldest: plain("d"), scratch: plain("e") }
+
+  it.effect("are in no live state either, whether it is saved or not", () =>
+    Effect.gen(function* () {
+      const thread = graph.thread("t")
+      const live = yield* thread.invoke({})
+      assert.deepStrictEqual(live.seen, [expected, "name", "home"])
+      assert.deepStrictEqual((yield* graph.invoke({})).seen, live.seen)
+      const { scratch, ...saved } = live
+      assert.deepStrictEqual(scratch, expected.scratch)
+      assert.deepStrictEqual((yield* thread.state).values, saved)
+    }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+
+  it.effect("a value without such keys is kept as it is", () =>
+    Effect.gen(function* () {
+      const value = plain("a")
+      const graph = Graph.make("same", { last: Channel.lastValue(Person), same: Channel.lastValue(Schema.Boolean) })
+        .addNode("first", () => Effect.succeed({ last: value }))
+        .addNode("second", ({ last }) => Effect.succeed({ same: last === value }))
+        .addEdge(Graph.START, "first")
+        .addEdge("first", "second")
+        .compile()
+      assert.isTrue((yield* graph.invoke({})).same)
+      assert.isTrue((yield* graph.thread("t").invoke({})).same)
     }).pipe(Effect.provide(Checkpointer.layerMemory))
   )
 })
