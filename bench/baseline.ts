@@ -33,18 +33,15 @@ export const save = (rows: ReadonlyArray<Row>): void => {
   writeFileSync(FILE, `${JSON.stringify(baseline, null, 2)}\n`)
 }
 
-/** Compares with the committed ratios to LangGraph; false when one is under three quarters by every measure. */
-export const check = (rows: ReadonlyArray<Row>, silent: boolean): boolean => {
+/** The rows whose ratio to LangGraph is under three quarters of the committed one by every measure. */
+export const fallen = (rows: ReadonlyArray<Row>): ReadonlyArray<Row> => {
   const baseline = load()
-  let good = true
-  for (const row of rows) {
+  return rows.filter((row) => {
     const before = row.engine === OURS ? baseline[keyOf(row)] : undefined
-    if (before === undefined || row.ratioToLangGraph === undefined) continue
+    if (before === undefined || row.ratioToLangGraph === undefined) return false
     const now = Math.max(...ratios(row))
-    if (now >= before * TOLERANCE) continue
-    good = false
+    if (now >= before * TOLERANCE) return false
     console.error(`${keyOf(row)}: ${short(now)}x LangGraph, committed are ${short(before)}x`)
-  }
-  if (good && !silent) console.log("\nno ratio is under three quarters of the committed one")
-  return good
+    return true
+  })
 }

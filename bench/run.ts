@@ -1,6 +1,6 @@
 /** `npm run bench`: measures workloads side by side. */
 import { writeFileSync } from "node:fs"
-import { check, save } from "./baseline.js"
+import { fallen, save } from "./baseline.js"
 import { page } from "./html.js"
 import { type Effort, measure, type Row } from "./measure.js"
 import { HELP, type Options, parse } from "./options.js"
@@ -31,6 +31,21 @@ const effortOf = (options: Options): Effort => ({
 
 const isCompared = (engine: string) => engine === OURS || engine === THEIRS || engine === RAW
 
+/** Looks for ratios that have fallen. A machine that was disturbed gets two more chances. */
+const check = async (rows: ReadonlyArray<Row>, options: Options): Promise<void> => {
+  let suspects = fallen(rows)
+  for (let chances = 2; chances > 0 && suspects.length > 0; chances--) {
+    const again: Array<Row> = []
+    for (const { n, workload } of suspects) {
+      const same = workloads.find(({ name }) => name === workload)!
+      again.push(...(await measure(same, n, effortOf(options), isCompared)))
+    }
+    suspects = fallen(again)
+  }
+  if (suspects.length > 0) process.exitCode = 1
+  else if (!options.json) console.log("\nno ratio is under three quarters of the committed one")
+}
+
 const main = async (): Promise<void> => {
   const options = parse(process.argv.slice(2))
   if (options.help) return void process.stdout.write(HELP)
@@ -52,7 +67,7 @@ const main = async (): Promise<void> => {
   }
   if (options.html !== undefined) writeFileSync(options.html, page(workloads, rows))
   if (options.save) save(rows)
-  if (options.check && !check(rows, options.json)) process.exitCode = 1
+  if (options.check) await check(rows, options)
 }
 
 main().catch((error) => {

@@ -356,8 +356,8 @@ const writesOf = (run: Run, task: TaskState, applied: Applied) => {
 }
 
 /**
- * A channel refused the step's writes, or its new value can't be saved: the step has failed, the head stays. Results of the tasks that did not write the
- * channel are kept for the resume; the others run again.
+ * A channel refused the step's writes, or its new value can't be saved: the step has failed, the head stays. Results of
+ * the tasks that did not write the channel are kept for the resume; the others run again.
  */
 const conflict = Effect.fnUntraced(function* (run: Run, step: Step, error: InvalidUpdate): Generator<any, never, any> {
   const channel = error.channel === undefined ? undefined : run.topology.channelIds.get(error.channel)

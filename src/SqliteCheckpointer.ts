@@ -127,7 +127,7 @@ export const make: (options: Options) => Effect.Effect<typeof Checkpointer.Servi
     yield* opening(() => db.run(`PRAGMA synchronous = ${options.synchronous === "full" ? "FULL" : "NORMAL"}`, []))
     yield* checkTables(yield* opening(() => createTables(db)), TABLES)
     const encoded = makeSqlite(db, guard, KEYS)
-    return makeEncoded({ ...encoded, append: groupAppends(encoded.append, turn, options.synchronous === "full") })
+    return makeEncoded({ ...encoded, append: groupAppends(encoded.append, turn) })
   })
 
 /** Keeps checkpoints in a SQLite file. */

@@ -13,14 +13,10 @@ interface Waiting {
 }
 
 /**
- * Collects appends until `pause` is over. Each caller gets the outcome of its own rows. Unless `always` is set, a thread
- * that appends again with none in between does not wait: it seems to be the only one.
+ * Collects appends until `pause` is over. Each caller gets the outcome of its own rows. A thread that appends again with
+ * none in between does not wait: it seems to be the only one.
  */
-export const groupAppends = (
-  append: Encoded["append"],
-  pause: Effect.Effect<void>,
-  always: boolean
-): Encoded["append"] => {
+export const groupAppends = (append: Encoded["append"], pause: Effect.Effect<void>): Encoded["append"] => {
   let waiting: Array<Waiting> = []
   let lastThread: string | undefined
 
@@ -51,7 +47,7 @@ export const groupAppends = (
   return (rows) =>
     Effect.suspend(() => {
       const thread = rows[0]?.address.thread
-      const isAlone = !always && waiting.length === 0 && thread === lastThread
+      const isAlone = waiting.length === 0 && thread === lastThread
       lastThread = thread
       if (isAlone) return append(rows)
       // A fiber of its own: the group must not depend on the caller that happened to come first.
