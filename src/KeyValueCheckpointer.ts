@@ -4,16 +4,14 @@
  * For one process at a time: a key-value store has no transactions that others would respect. Each commit ends with the
  * one key that makes it visible, which is kept twice, so that a crash at any moment leaves the state before or after.
  */
-import type { PlatformError } from "@effect/platform/Error"
 import * as KeyValueStore from "@effect/platform/KeyValueStore"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import type { Address, GraphIdentity, PendingWrite, ThreadStatus } from "./Checkpoint.js"
 import type { Append, Encoded, EncodedThread, EncodedWrite, Range, RawRow, Rewrite } from "./CheckpointDriver.js"
 import { Checkpointer, makeEncoded } from "./Checkpointer.js"
 import { CheckpointerError } from "./GraphError.js"
-import { checksum } from "./internal/record.js"
+import { makeDocuments } from "./internal/documents.js"
 
 /** How to use the store. */
 export interface Options {
@@ -85,66 +83,7 @@ const withNumber = (ranges: ReadonlyArray<Range>, seq: number): ReadonlyArray<Ra
   return seq <= last[1] ? ranges : [...ranges.slice(0, -1), [last[0], seq]]
 }
 
-/** Texts and documents under keys. */
-const makeStore = (store: KeyValueStore.KeyValueStore, prefix: string) => {
-  const failed = (cause: PlatformError) =>
-    new CheckpointerError({ operation: "keyValueStore", reason: "Unavailable", detail: cause.message, cause })
-  const damaged = (key: string, cause?: unknown) =>
-    new CheckpointerError({
-      operation: "keyValueStore",
-      reason: "Corrupt",
-      detail: `the key "${key}" is damaged`,
-      cause
-    })
-  const get = (key: string): Failing<string | undefined> =>
-    Effect.mapBoth(store.get(`${prefix}${key}`), { onFailure: failed, onSuccess: Option.getOrUndefined })
-  const set = (key: string, text: string): Failing<void> => Effect.mapError(store.set(`${prefix}${key}`, text), failed)
-  const remove = (key: string): Failing<void> => Effect.mapError(store.remove(`${prefix}${key}`), failed)
-
-  const parse = <A>(key: string, text: string): Failing<A> =>
-    Effect.try({ try: () => JSON.parse(text) as A, catch: (cause) => damaged(key, cause) })
-
-  /** A copy of a document: its checksum, its version, itself. */
-  const copyOf = (text: string | undefined): { readonly version: number; readonly body: string } | undefined => {
-    const [sum, version, ...rest] = (text ?? "").split(" ")
-    const body = rest.join(" ")
-    return Number(sum) === checksum(body, Number(version)) && body !== ""
-      ? { version: Number(version), body }
-      : undefined
-  }
-
-  const copies = Effect.fnUntraced(function* (key: string) {
-    const texts = [yield* get(`${key}.0`), yield* get(`${key}.1`)]
-    const found = texts.map(copyOf)
-    const newest = found.reduce((a, b) => (b !== undefined && (a === undefined || b.version > a.version) ? b : a))
-    if (newest === undefined && texts.some((text) => text !== undefined && text !== "")) {
-      // The first copy may have been cut short by a crash; then there is nothing yet. Two damaged ones are a loss.
-      if (texts.every((text) => text !== undefined)) return yield* damaged(key)
-    }
-    return newest
-  })
-
-  return {
-    get,
-    set,
-    remove,
-    parse,
-    read: <A>(key: string): Failing<A | undefined> =>
-      Effect.flatMap(copies(key), (copy) =>
-        copy === undefined ? Effect.succeed(undefined) : parse<A>(key, copy.body)
-      ),
-    /** Overwrites the older copy: the newer one stays whatever happens. */
-    write: (key: string, document: unknown): Failing<void> =>
-      Effect.flatMap(copies(key), (copy) => {
-        const version = (copy?.version ?? 0) + 1
-        const body = JSON.stringify(document)
-        return set(`${key}.${version % 2}`, `${checksum(body, version)} ${version} ${body}`)
-      }),
-    forget: (key: string): Failing<void> => Effect.zipRight(remove(`${key}.0`), remove(`${key}.1`))
-  }
-}
-
-type Store = ReturnType<typeof makeStore>
+type Store = ReturnType<typeof makeDocuments>
 
 const rowKey = (thread: number, space: Space, seq: number) => `-${thread}-${space.id}-${seq}`
 
@@ -236,8 +175,8 @@ const makeIndex = (store: Store) => {
   return { root, find, findSpace, open, save, withSpace, newSpace }
 }
 
-const makeWriting = (store: Store) => {
-  const { findSpace, newSpace, open, save, withSpace, find } = makeIndex(store)
+const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "dropWrites"> => {
+  const { find, findSpace, newSpace, open, save, withSpace } = makeIndex(store)
   const { row, saveWrites, writes } = makeRows(store)
 
   const appendOne = Effect.fnUntraced(function* (append: Append) {
@@ -259,6 +198,40 @@ const makeWriting = (store: Store) => {
     yield* save(opened, append.thread === undefined ? moved : described(moved, append.thread, created))
     return true
   })
+
+  return {
+    append: Effect.fnUntraced(function* (rows) {
+      const refused = new Set<Append>()
+      const written: Array<boolean> = []
+      for (const one of rows) {
+        const isWritten = !(one.follows && refused.has(one.follows)) && (yield* appendOne(one))
+        if (!isWritten) refused.add(one)
+        written.push(isWritten)
+      }
+      return written
+    }),
+    putWrites: Effect.fnUntraced(function* (address, seq, added, fence) {
+      const found = yield* findSpace(address)
+      if (found === undefined || seq > found.space.head) return false
+      if (fence !== undefined && found.thread.fence > fence) return false
+      const parent = yield* row(found.id, found.space, seq)
+      if (parent === undefined || !isCheckpoint(parent)) return false
+      yield* saveWrites(found.id, found.space, seq, added)
+      return true
+    }),
+    dropWrites: Effect.fnUntraced(function* (address, seq, tasks) {
+      const found = yield* findSpace(address)
+      if (found === undefined) return
+      const left = (yield* writes(found.id, found.space, seq)).filter(({ task }) => !tasks.includes(task))
+      yield* store.write(`${rowKey(found.id, found.space, seq)}w`, left)
+    })
+  }
+}
+
+/** Changes of many rows at once: what is to be done is written down first, so that a crash in between is made good. */
+const makeRewriting = (store: Store) => {
+  const { findSpace, newSpace, open, save, withSpace } = makeIndex(store)
+  const { saveWrites } = makeRows(store)
 
   /** Carries a change out; doing so once more, after a crash in between, comes to the same. */
   const apply = Effect.fnUntraced(function* ({ address, now, remove, rows }: Rewrite) {
@@ -301,35 +274,7 @@ const makeWriting = (store: Store) => {
     return true
   })
 
-  const encoded: Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> = {
-    append: Effect.fnUntraced(function* (rows) {
-      const refused = new Set<Append>()
-      const written: Array<boolean> = []
-      for (const one of rows) {
-        const isWritten = !(one.follows && refused.has(one.follows)) && (yield* appendOne(one))
-        if (!isWritten) refused.add(one)
-        written.push(isWritten)
-      }
-      return written
-    }),
-    rewrite,
-    putWrites: Effect.fnUntraced(function* (address, seq, added, fence) {
-      const found = yield* findSpace(address)
-      if (found === undefined || seq > found.space.head) return false
-      if (fence !== undefined && found.thread.fence > fence) return false
-      const parent = yield* row(found.id, found.space, seq)
-      if (parent === undefined || !isCheckpoint(parent)) return false
-      yield* saveWrites(found.id, found.space, seq, added)
-      return true
-    }),
-    dropWrites: Effect.fnUntraced(function* (address, seq, tasks) {
-      const found = yield* findSpace(address)
-      if (found === undefined) return
-      const left = (yield* writes(found.id, found.space, seq)).filter(({ task }) => !tasks.includes(task))
-      yield* store.write(`${rowKey(found.id, found.space, seq)}w`, left)
-    })
-  }
-  return { encoded, recover }
+  return { rewrite, recover }
 }
 
 const makeReading = (store: Store): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => {
@@ -447,9 +392,9 @@ const serialised = (encoded: Encoded, recover: Failing<void>, turn: Effect.Semap
 /** The typed service over the key-value store in the environment. */
 export const make = (options: Options = {}) =>
   Effect.gen(function* () {
-    const store = makeStore(yield* KeyValueStore.KeyValueStore, options.prefix ?? "pregel")
-    const { encoded: writing, recover } = makeWriting(store)
-    const encoded = { ...writing, ...makeReading(store), ...makeThreads(store) }
+    const store = makeDocuments(yield* KeyValueStore.KeyValueStore, options.prefix ?? "pregel")
+    const { recover, rewrite } = makeRewriting(store)
+    const encoded = { rewrite, ...makeWriting(store), ...makeReading(store), ...makeThreads(store) }
     const format = (yield* store.read<Root>(""))?.format ?? 1
     if (format !== 1) {
       return yield* new CheckpointerError({

@@ -86,48 +86,61 @@ const appendInOrder = (rows: ReadonlyArray<Append>, appendOne: (row: Append) => 
   })
 }
 
-/** A driver over plain maps. */
-export const makeMemory = (): Encoded => {
-  const threads = new Map<string, Thread>()
-  const graphs: Array<GraphIdentity> = []
+const rowAt = (rows: ReadonlyArray<Row>, seq: number): Row | undefined => {
+  const row = rows[indexOf(rows, seq)]
+  return row?.seq === seq && row.data !== "" ? row : undefined
+}
 
-  const spaceOf = ({ namespace, thread }: Address): Space | undefined => threads.get(thread)?.spaces.get(namespace)
+const withWrites = (space: Space, { data, seq }: Row): EncodedRow => ({
+  seq,
+  data,
+  writes: Array.from(space.writes.get(seq)?.values() ?? [])
+})
 
-  const openThread = (thread: string, now: number): Thread => getOrSet(threads, thread, () => newThread(now))
+const infoOf = (thread: string, { spaces, fence, ...info }: Thread): EncodedThreadInfo => ({ thread, ...info })
 
-  const openSpace = ({ namespace, thread }: Address, now: number): Space =>
-    getOrSet(openThread(thread, now).spaces, namespace, () => ({ rows: [], writes: new Map() }))
+const describe = (thread: Thread, change: EncodedThread, now: number): void => {
+  thread.graph = change.graph
+  thread.metadata = change.metadata
+  thread.updated = now
+  if (change.status !== undefined) thread.status = change.status
+}
 
-  const describe = (thread: Thread, change: EncodedThread, now: number): void => {
-    thread.graph = change.graph
-    thread.metadata = change.metadata
-    thread.updated = now
-    if (change.status !== undefined) thread.status = change.status
+/** What is kept: threads with their namespaces, and graphs by number. */
+class Tables {
+  readonly threads = new Map<string, Thread>()
+  readonly graphs: Array<GraphIdentity> = []
+
+  space({ namespace, thread }: Address): Space | undefined {
+    return this.threads.get(thread)?.spaces.get(namespace)
   }
 
-  const isFenced = (thread: string, fence: number | undefined): boolean =>
-    fence !== undefined && (threads.get(thread)?.fence ?? 0) > fence
-
-  const rowAt = (rows: ReadonlyArray<Row>, seq: number): Row | undefined => {
-    const row = rows[indexOf(rows, seq)]
-    return row?.seq === seq && row.data !== "" ? row : undefined
+  openThread(thread: string, now: number): Thread {
+    return getOrSet(this.threads, thread, () => newThread(now))
   }
 
-  const appendOne = (append: Append): boolean => {
-    const { address, created, data, fence, log, requires, seq, thread, writes } = append
-    const rows = spaceOf(address)?.rows ?? []
-    if ((rows.at(-1)?.seq ?? 0) !== append.expectedHead || isFenced(address.thread, fence)) return false
+  openSpace({ namespace, thread }: Address, now: number): Space {
+    return getOrSet(this.openThread(thread, now).spaces, namespace, () => ({ rows: [], writes: new Map() }))
+  }
+
+  isFenced(thread: string, fence: number | undefined): boolean {
+    return fence !== undefined && (this.threads.get(thread)?.fence ?? 0) > fence
+  }
+
+  append({ address, created, data, expectedHead, fence, log, requires, seq, thread, writes }: Append): boolean {
+    const rows = this.space(address)?.rows ?? []
+    if ((rows.at(-1)?.seq ?? 0) !== expectedHead || this.isFenced(address.thread, fence)) return false
     if (requires !== undefined && rowAt(rows, requires) === undefined) return false
-    const space = openSpace(address, created)
+    const space = this.openSpace(address, created)
     space.rows.push({ seq, log, data })
     saveWrites(space, seq, writes)
-    if (thread !== undefined) describe(openThread(address.thread, created), thread, created)
+    if (thread !== undefined) describe(this.openThread(address.thread, created), thread, created)
     return true
   }
 
-  const rewrite = ({ address, expectedHead, now, remove, rows: changed }: Rewrite): boolean => {
-    if ((spaceOf(address)?.rows.at(-1)?.seq ?? 0) !== expectedHead) return false
-    const space = openSpace(address, now)
+  rewrite({ address, expectedHead, now, remove, rows: changed }: Rewrite): boolean {
+    if ((this.space(address)?.rows.at(-1)?.seq ?? 0) !== expectedHead) return false
+    const space = this.openSpace(address, now)
     for (const seq of remove) {
       const at = indexOf(space.rows, seq)
       if (space.rows[at]?.seq === seq) space.rows.splice(at, 1)
@@ -144,15 +157,17 @@ export const makeMemory = (): Encoded => {
         writes.map((write) => ({ ...write, replace: true }))
       )
     }
-    if (space.rows.length === 0) threads.get(address.thread)?.spaces.delete(address.namespace)
+    if (space.rows.length === 0) this.threads.get(address.thread)?.spaces.delete(address.namespace)
     return true
   }
+}
 
+const makeReading = (tables: Tables): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => {
   const columnOf =
     (pick: (row: Row) => string | null) =>
     (address: Address, ranges: ReadonlyArray<Range>): Effect.Effect<Column> =>
       Effect.sync(() => {
-        const rows = spaceOf(address)?.rows ?? []
+        const rows = tables.space(address)?.rows ?? []
         const found: Array<{ readonly seq: number; readonly text: string }> = []
         for (const [from, to] of ranges) {
           for (let i = indexOf(rows, from); i < rows.length && rows[i]!.seq <= to; i++) {
@@ -162,25 +177,10 @@ export const makeMemory = (): Encoded => {
         }
         return found
       })
-
-  const withWrites = (space: Space, { data, seq }: Row): EncodedRow => ({
-    seq,
-    data,
-    writes: Array.from(space.writes.get(seq)?.values() ?? [])
-  })
-
-  const infoOf = (thread: string, { spaces, fence, ...info }: Thread): EncodedThreadInfo => ({ thread, ...info })
-
   return {
-    graphId: ({ fingerprint, name }) =>
-      Effect.sync(() => {
-        const known = graphs.findIndex((graph) => graph.name === name && graph.fingerprint === fingerprint)
-        return { value: known >= 0 ? known + 1 : graphs.push({ name, fingerprint }), lasts: true }
-      }),
-    graph: (id) => Effect.sync(() => graphs[id - 1] && { value: graphs[id - 1]!, lasts: true }),
     read: (address, seq) =>
       Effect.sync(() => {
-        const space = spaceOf(address)
+        const space = tables.space(address)
         if (space === undefined) return { head: 0, row: undefined }
         const row = seq === undefined ? newestRow(space.rows) : rowAt(space.rows, seq)
         return { head: space.rows.at(-1)?.seq ?? 0, row: row && withWrites(space, row) }
@@ -189,7 +189,7 @@ export const makeMemory = (): Encoded => {
     logs: columnOf((row) => row.log),
     page: (address, before, limit) =>
       Effect.sync(() => {
-        const space = spaceOf(address)
+        const space = tables.space(address)
         const found: Array<EncodedRow> = []
         if (space === undefined) return found
         for (let i = indexOf(space.rows, before) - 1; i >= 0 && found.length < limit; i--) {
@@ -198,19 +198,39 @@ export const makeMemory = (): Encoded => {
         }
         return found
       }),
-    append: (rows) => Effect.sync(() => appendInOrder(rows, appendOne)),
-    putWrites: (address, seq, writes, fence) =>
+    raw: (address, after, limit) =>
       Effect.sync(() => {
-        const space = spaceOf(address)
-        if (space === undefined || rowAt(space.rows, seq) === undefined || isFenced(address.thread, fence)) return false
-        saveWrites(space, seq, writes)
-        return true
-      }),
-    dropWrites: (address, seq, tasks) =>
-      Effect.sync(() => {
-        const saved = spaceOf(address)?.writes.get(seq)
-        for (const [key, write] of saved ?? []) if (tasks.includes(write.task)) saved!.delete(key)
-      }),
+        const space = tables.space(address)
+        if (space === undefined) return []
+        const from = indexOf(space.rows, after + 1)
+        return space.rows.slice(from, from + limit).map((row) => ({ ...withWrites(space, row), log: row.log }))
+      })
+  }
+}
+
+const makeWriting = (tables: Tables): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => ({
+  append: (rows) => Effect.sync(() => appendInOrder(rows, (row) => tables.append(row))),
+  putWrites: (address, seq, writes, fence) =>
+    Effect.sync(() => {
+      const space = tables.space(address)
+      if (space === undefined || rowAt(space.rows, seq) === undefined) return false
+      if (tables.isFenced(address.thread, fence)) return false
+      saveWrites(space, seq, writes)
+      return true
+    }),
+  dropWrites: (address, seq, tasks) =>
+    Effect.sync(() => {
+      const saved = tables.space(address)?.writes.get(seq)
+      for (const [key, write] of saved ?? []) if (tasks.includes(write.task)) saved!.delete(key)
+    }),
+  rewrite: (change) => Effect.sync(() => tables.rewrite(change))
+})
+
+type Threads = "thread" | "namespaces" | "threads" | "putThread" | "setStatus" | "takeFence" | "deleteThread"
+
+const makeThreads = (tables: Tables): Pick<Encoded, Threads> => {
+  const { threads } = tables
+  return {
     thread: (thread) =>
       Effect.sync(() => {
         const found = threads.get(thread)
@@ -225,21 +245,28 @@ export const makeMemory = (): Encoded => {
           .slice(0, limit)
           .map((thread) => infoOf(thread, threads.get(thread)!))
       ),
-    raw: (address, after, limit) =>
-      Effect.sync(() => {
-        const space = spaceOf(address)
-        if (space === undefined) return []
-        const from = indexOf(space.rows, after + 1)
-        return space.rows.slice(from, from + limit).map((row) => ({ ...withWrites(space, row), log: row.log }))
-      }),
-    rewrite: (change) => Effect.sync(() => rewrite(change)),
-    putThread: (thread, to, now) => Effect.sync(() => describe(openThread(thread, now), to, now)),
+    putThread: (thread, to, now) => Effect.sync(() => describe(tables.openThread(thread, now), to, now)),
     setStatus: (thread, status, now) =>
       Effect.sync(() => {
         const found = threads.get(thread)
         if (found !== undefined) Object.assign(found, { status, updated: now })
       }),
-    takeFence: (thread, now) => Effect.sync(() => ++openThread(thread, now).fence),
+    takeFence: (thread, now) => Effect.sync(() => ++tables.openThread(thread, now).fence),
     deleteThread: (thread) => Effect.sync(() => void threads.delete(thread))
   }
+}
+
+const makeGraphTable = ({ graphs }: Tables): Pick<Encoded, "graphId" | "graph"> => ({
+  graphId: ({ fingerprint, name }) =>
+    Effect.sync(() => {
+      const known = graphs.findIndex((graph) => graph.name === name && graph.fingerprint === fingerprint)
+      return { value: known >= 0 ? known + 1 : graphs.push({ name, fingerprint }), lasts: true }
+    }),
+  graph: (id) => Effect.sync(() => graphs[id - 1] && { value: graphs[id - 1]!, lasts: true })
+})
+
+/** A driver over plain maps. */
+export const makeMemory = (): Encoded => {
+  const tables = new Tables()
+  return { ...makeGraphTable(tables), ...makeReading(tables), ...makeWriting(tables), ...makeThreads(tables) }
 }

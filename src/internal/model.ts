@@ -28,17 +28,8 @@ export type About = Partial<
 
 const GRAPH = { name: "graph", fingerprint: "1" }
 
-/** The commit of `steps` on `parent`, and the checkpoint that must be read back. */
-export const advance = (
-  address: Commit["address"],
-  parent: Node | undefined,
-  expectedHead: number,
-  seq: number,
-  steps: ReadonlyArray<Step>,
-  about: About = {}
-): { readonly commit: Omit<Commit, "lineage">; readonly node: Node } => {
-  const before = parent?.checkpoint
-  const version = (before?.version ?? 0) + 1
+/** What the steps make of the channels: the new ones, told as changes and as the result of a task. */
+const applySteps = (before: Checkpoint | undefined, version: number, steps: ReadonlyArray<Step>) => {
   const channels = new Map(before?.channels.map((channel) => [channel.name, channel]))
   const changes: Array<Change> = []
   const writes: Array<readonly [string, string | undefined]> = []
@@ -62,6 +53,21 @@ export const advance = (
       results.push([step.append, step.items])
     }
   }
+  return { channels: Array.from(channels.values()), changes, writes, results }
+}
+
+/** The commit of `steps` on `parent`, and the checkpoint that must be read back. */
+export const advance = (
+  address: Commit["address"],
+  parent: Node | undefined,
+  expectedHead: number,
+  seq: number,
+  steps: ReadonlyArray<Step>,
+  about: About = {}
+): { readonly commit: Omit<Commit, "lineage">; readonly node: Node } => {
+  const before = parent?.checkpoint
+  const version = (before?.version ?? 0) + 1
+  const { changes, channels, results, writes } = applySteps(before, version, steps)
   const header: Omit<Header, "id" | "results" | "parent"> = {
     seq,
     step: (before?.step ?? -2) + 1,
@@ -77,7 +83,7 @@ export const advance = (
     ...about
   }
   const link = before && { seq: before.seq, id: before.id }
-  const entries = Array.from(channels.values(), (channel): WholeEntry => {
+  const entries = channels.map((channel): WholeEntry => {
     const { name, version } = channel
     return channel.append
       ? { append: true, channel: name, version, length: itemsIn(channel).length }
@@ -99,7 +105,7 @@ export const advance = (
         id: makeId(seq, header.created),
         parent: link,
         results: results.length === 0 ? [] : [{ task: `task-${seq}`, writes: results }],
-        channels: Array.from(channels.values())
+        channels
       }
     }
   }

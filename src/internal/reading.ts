@@ -17,7 +17,7 @@ import {
   type ThreadStatus
 } from "../Checkpoint.js"
 import type { Encoded, EncodedRow, EncodedThreadInfo, Range } from "../CheckpointDriver.js"
-import type { Checkpointer, Loaded, ThreadInfo } from "../Checkpointer.js"
+import type { Checkpointer, ListOptions, Loaded, ThreadInfo } from "../Checkpointer.js"
 import { CheckpointDecodeError, CheckpointerError } from "../GraphError.js"
 import { addressProblem, encodeAddress, invalid, matches, now, onThread } from "./address.js"
 import { lineOf, parse, recordOf, resultsOf, seenOf } from "./fold.js"
@@ -54,58 +54,59 @@ function* readRow(reader: Reader, { data, seq }: EncodedRow, wanted: Wanted): Re
   return wanted(makeId(seq, row.created), record) ? yield* reader.items(found) : undefined
 }
 
-/** `load` and `list` over a driver. */
-export const makeReading = (encoded: Encoded, graphs: Graphs) => {
-  const decodeWrites = (seq: number, writes: ReadonlyArray<PendingWrite>): ReadonlyArray<PendingWrite> =>
-    writes
-      .map((write) => ({
-        ...write,
-        task: decodeName(write.task),
-        path: decodeName(write.path),
-        channel: decodeName(write.channel)
-      }))
-      .map((write) => unsealWrite(write, seq))
-      .sort(pendingWriteOrder)
+const decodeWrites = (seq: number, writes: ReadonlyArray<PendingWrite>): ReadonlyArray<PendingWrite> =>
+  writes
+    .map((write) => ({
+      ...write,
+      task: decodeName(write.task),
+      path: decodeName(write.path),
+      channel: decodeName(write.channel)
+    }))
+    .map((write) => unsealWrite(write, seq))
+    .sort(pendingWriteOrder)
 
-  const loaded = (
-    { before, items, own, state }: Read,
-    graph: GraphIdentity,
-    head: number,
-    writes: Loaded["writes"]
-  ): Loaded => {
-    const { row } = state
-    const results = resultsOf(state, own)
-    return {
-      head,
-      writes,
-      lineage: toLineage(lineOf(state, before)),
-      checkpoint: {
-        seq: row.seq,
-        id: makeId(row.seq, row.created),
-        parent: row.parent && { seq: row.parent.seq, id: makeId(row.parent.seq, row.parent.created) },
-        step: row.step,
-        source: row.source,
-        created: row.created,
-        version: row.version,
-        resumedAt: row.resumedAt,
-        seen: seenOf(state.seen),
-        ran: row.fields.n ?? results.map(({ task }) => task),
-        results,
-        graph,
-        parents: recordOf(state.parents) as Readonly<Record<string, string>>,
-        metadata: recordOf(state.metadata),
-        channels: Array.from(state.cells, ([name, cell]) => ({
-          name,
-          version: cell.version,
-          append: cell.append,
-          value: cell.append ? (items.get(name) ?? []) : cell.value
-        }))
-      }
+/** A row that was read, with its pending writes, as the engine sees it. */
+const toLoaded = (
+  { before, items, own, state }: Read,
+  graph: GraphIdentity,
+  head: number,
+  writes: Loaded["writes"]
+): Loaded => {
+  const { row } = state
+  const results = resultsOf(state, own)
+  return {
+    head,
+    writes,
+    lineage: toLineage(lineOf(state, before)),
+    checkpoint: {
+      seq: row.seq,
+      id: makeId(row.seq, row.created),
+      parent: row.parent && { seq: row.parent.seq, id: makeId(row.parent.seq, row.parent.created) },
+      step: row.step,
+      source: row.source,
+      created: row.created,
+      version: row.version,
+      resumedAt: row.resumedAt,
+      seen: seenOf(state.seen),
+      ran: row.fields.n ?? results.map(({ task }) => task),
+      results,
+      graph,
+      parents: recordOf(state.parents) as Readonly<Record<string, string>>,
+      metadata: recordOf(state.metadata),
+      channels: Array.from(state.cells, ([name, cell]) => ({
+        name,
+        version: cell.version,
+        append: cell.append,
+        value: cell.append ? (items.get(name) ?? []) : cell.value
+      }))
     }
   }
+}
 
-  /** Loads one row of a namespace; `undefined` where it is not wanted. */
-  const loadRow = (address: Address, reader: Reader, row: EncodedRow, head: number, wanted: Wanted) => {
+/** Loads one row of a namespace; `undefined` where it is not wanted. */
+const makeLoadRow =
+  (encoded: Encoded, graphs: Graphs) =>
+  (address: Address, reader: Reader, row: EncodedRow, head: number, wanted: Wanted) => {
     const rows = {
       data: (ranges: ReadonlyArray<Range>) => encoded.data(address, ranges),
       logs: (ranges: ReadonlyArray<Range>) => encoded.logs(address, ranges)
@@ -118,12 +119,25 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
         return Effect.flatMap(graphs.graphOf(number), (graph) =>
           decoding(() => {
             if (graph === undefined) throw new RecordError(`row ${row.seq} names graph ${number}, which is not stored`)
-            return loaded(read, graph, head, row.writes.length === 0 ? [] : decodeWrites(row.seq, row.writes))
+            return toLoaded(read, graph, head, row.writes.length === 0 ? [] : decodeWrites(row.seq, row.writes))
           })
         )
       }
     )
   }
+
+/** What is wrong with a request for a list of checkpoints. */
+const listProblem = (address: Address, { before, limit = 0 }: ListOptions): string | undefined => {
+  const problem = addressProblem(address)
+  if (problem !== undefined) return problem
+  if (before !== undefined && seqOfId(String(before)) === undefined) return `"${before}" is no checkpoint id`
+  const isNumber = limit === Number.POSITIVE_INFINITY || (Number.isInteger(limit) && limit >= 0)
+  return isNumber ? undefined : `the limit ${limit} is no number of checkpoints`
+}
+
+/** `load` and `list` over a driver. */
+export const makeReading = (encoded: Encoded, graphs: Graphs) => {
+  const loadRow = makeLoadRow(encoded, graphs)
 
   const load: Service["load"] = Effect.fnUntraced(function* (address, id) {
     const problem = addressProblem(address)
@@ -139,15 +153,9 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
 
   const list: Service["list"] = (address, options = {}) => {
     const { before, filter = {}, limit = Number.POSITIVE_INFINITY } = options
-    const last = before === undefined ? Number.MAX_SAFE_INTEGER : seqOfId(String(before))
-    const problem =
-      addressProblem(address) ??
-      (last === undefined ? `"${before}" is no checkpoint id` : undefined) ??
-      (limit >= 0 && (limit === Number.POSITIVE_INFINITY || Number.isInteger(limit))
-        ? undefined
-        : `the limit ${limit} is no number of checkpoints`)
-    if (problem !== undefined || last === undefined)
-      return Stream.fail(invalid("list", address.thread, String(problem)))
+    const problem = listProblem(address, options)
+    if (problem !== undefined) return Stream.fail(invalid("list", address.thread, problem))
+    const last = before === undefined ? Number.MAX_SAFE_INTEGER : seqOfId(String(before))!
     const at = encodeAddress(address)
     const reader = new Reader()
     const filtered = Object.keys(filter).length > 0

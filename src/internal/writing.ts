@@ -78,50 +78,52 @@ const chained = (staged: ReadonlyArray<Staged>): ReadonlyArray<Append> => {
   })
 }
 
+/** Why a commit can't be what it says. */
+const problemOf = (commit: Commit): string | undefined => {
+  if (!Number.isSafeInteger(commit.seq) || !(commit.seq > commit.expectedHead)) {
+    return `seq ${commit.seq} does not come after the head ${commit.expectedHead}`
+  }
+  const line = fromLineage(commit.lineage)
+  if (commit.parent?.seq !== line?.seq) return "the lineage is not that of the parent"
+  return addressProblem(commit.address)
+}
+
+/** Encodes a commit of the graph of this number. */
+const stageWith = (commit: Commit, graph: number): Effect.Effect<Staged, CheckpointerError> => {
+  const problem = problemOf(commit)
+  if (problem !== undefined) return Effect.fail(invalid("commit", commit.address.thread, problem))
+  let row: ReturnType<typeof encode>
+  try {
+    row = encode(commit, fromLineage(commit.lineage), graph)
+  } catch (cause) {
+    return Effect.fail(invalid("commit", commit.address.thread, `the metadata is not JSON (${cause})`))
+  }
+  const isRoot = commit.address.namespace === ""
+  return Effect.succeed({
+    commit,
+    lineage: toLineage(row.line),
+    append: {
+      address: encodeAddress(commit.address),
+      expectedHead: commit.expectedHead,
+      seq: commit.seq,
+      log: row.log,
+      data: row.data,
+      requires:
+        commit.parent !== undefined && commit.parent.seq !== commit.expectedHead ? commit.parent.seq : undefined,
+      follows: undefined,
+      writes: commit.writes?.map(encodeWrite(commit.seq)) ?? [],
+      created: commit.created,
+      thread:
+        isRoot && (commit.expectedHead === 0 || commit.status !== undefined)
+          ? { graph, status: commit.status, metadata: JSON.stringify(commit.metadata) }
+          : undefined,
+      fence: commit.fence
+    }
+  })
+}
+
 /** `stage`, `write`, `commit`, `putWrites` over a driver. */
 export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
-  const problemOf = (commit: Commit): string | undefined => {
-    if (!Number.isSafeInteger(commit.seq) || !(commit.seq > commit.expectedHead)) {
-      return `seq ${commit.seq} does not come after the head ${commit.expectedHead}`
-    }
-    const line = fromLineage(commit.lineage)
-    if (commit.parent?.seq !== line?.seq) return "the lineage is not that of the parent"
-    return addressProblem(commit.address)
-  }
-
-  const stageWith = (commit: Commit, graph: number): Effect.Effect<Staged, CheckpointerError> => {
-    const problem = problemOf(commit)
-    if (problem !== undefined) return Effect.fail(invalid("commit", commit.address.thread, problem))
-    let row: ReturnType<typeof encode>
-    try {
-      row = encode(commit, fromLineage(commit.lineage), graph)
-    } catch (cause) {
-      return Effect.fail(invalid("commit", commit.address.thread, `the metadata is not JSON (${cause})`))
-    }
-    const isRoot = commit.address.namespace === ""
-    return Effect.succeed({
-      commit,
-      lineage: toLineage(row.line),
-      append: {
-        address: encodeAddress(commit.address),
-        expectedHead: commit.expectedHead,
-        seq: commit.seq,
-        log: row.log,
-        data: row.data,
-        requires:
-          commit.parent !== undefined && commit.parent.seq !== commit.expectedHead ? commit.parent.seq : undefined,
-        follows: undefined,
-        writes: commit.writes?.map(encodeWrite(commit.seq)) ?? [],
-        created: commit.created,
-        thread:
-          isRoot && (commit.expectedHead === 0 || commit.status !== undefined)
-            ? { graph, status: commit.status, metadata: JSON.stringify(commit.metadata) }
-            : undefined,
-        fence: commit.fence
-      }
-    })
-  }
-
   const stage: Service["stage"] = (commit) =>
     Effect.suspend(() => {
       const known = graphs.known(commit.graph)
