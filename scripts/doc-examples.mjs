@@ -1,6 +1,6 @@
 // Type-checks every example: the ts blocks of README.md and docs/*.md and those in the JSDoc comments of src.
 //
-// "```ts ignore" is not checked; "```ts continue" belongs to the block before it on the same page.
+// An @example has to be such a block. "```ts ignore" is not checked; "```ts continue" belongs to the block before it on the same page.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -33,6 +33,9 @@ const blocksIn = (file, lines) => {
   return blocks
 }
 
+/** Examples that would not be checked. */
+const unfenced = []
+
 const numbered = (text, first) => text.split("\n").map((line, index) => ({ text: line, number: first + index }))
 
 const fromPage = (file) => blocksIn(file, numbered(readFileSync(file, "utf8"), 1))
@@ -51,6 +54,9 @@ const fromSource = (file) => {
         number
       }))
       blocks.push(...blocksIn(file, lines))
+      lines.forEach(({ number, text }, i) => {
+        if (text.trim() === "@example" && !/^\s*```/.test(lines[i + 1]?.text ?? "")) unfenced.push({ file, number })
+      })
     }
     ts.forEachChild(node, visit)
   }
@@ -91,7 +97,8 @@ writeFileSync(
   })
 )
 
-let failures = 0
+let failures = unfenced.length
+for (const { file, number } of unfenced) console.error(`${shown(file)}:${number}: an @example without a block of code`)
 if (blocks.length > 0) {
   const tsc = join(root, "node_modules/@typescript/native/bin/tsc")
   const result = spawnSync(process.execPath, [tsc, "-p", folder, "--pretty", "false"], {

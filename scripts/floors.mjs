@@ -97,7 +97,7 @@ const notInRoot = [
 const dataModules = ["GraphError", "Checkpoint", "Channel"]
 
 /** Packages the root must not pull in. */
-const optionalPeer = (specifier) => specifier.startsWith("@effect/")
+const optionalPeer = (specifier) => specifier.startsWith("@effect/") || specifier === "better-sqlite3"
 
 const limits = { fileTarget: 400, file: 450, function: 60 }
 

@@ -170,6 +170,7 @@ export interface Pending<out Request> {
  * decode, because it was asked by another version, is left out.
  *
  * @example
+ * ```ts
  * import { Schema } from "effect"
  * import { type Graph, Interrupt } from "effect-pregel"
  *
@@ -177,6 +178,7 @@ export interface Pending<out Request> {
  *
  * const questions = (outcome: Graph.Outcome<unknown>) =>
  *   outcome._tag === "Paused" ? Interrupt.pending(Approve, outcome.interrupts).map(({ request }) => request) : []
+ * ```
  */
 export const pending = <Name extends string, Request, Answer>(
   interrupt: Interrupt<Name, Request, Answer>,

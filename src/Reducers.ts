@@ -167,6 +167,7 @@ export const applyById =
  * item that has its id, or removes some.
  *
  * @example
+ * ```ts
  * import { Schema } from "effect"
  * import { Graph, Reducers } from "effect-pregel"
  *
@@ -175,6 +176,7 @@ export const applyById =
  * const chat = Graph.make("chat", {
  *   messages: Reducers.byId(Message, { id: (message) => message.id, withId: (message, id) => ({ ...message, id }) })
  * })
+ * ```
  */
 export const byId = <A, I>(
   item: Schema.Schema<A, I>,

@@ -64,6 +64,7 @@ export const mayHelp = (error: unknown): boolean => {
  * failures that another attempt may mend (`semantics.md` 4).
  *
  * @example
+ * ```ts
  * import { Effect, Schema } from "effect"
  * import { Channel, Graph, Retry } from "effect-pregel"
  *
@@ -73,5 +74,6 @@ export const mayHelp = (error: unknown): boolean => {
  *   .addNode("fetch", () => Effect.map(fetchPage, (text) => ({ text })), { retry: Retry.standard })
  *   .addEdge(Graph.START, "fetch")
  *   .compile()
+ * ```
  */
 export const standard: RetryPolicy<never> = { schedule: backoff(), while: mayHelp }

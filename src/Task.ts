@@ -134,6 +134,7 @@ export const emit = (value: unknown): Effect.Effect<void, InvalidUpdate, Task> =
  * `emit` for the events of one schema: declare it once beside the graph's option `events`.
  *
  * @example
+ * ```ts
  * import { Effect, Schema } from "effect"
  * import { Channel, Graph, Task } from "effect-pregel"
  *
@@ -146,6 +147,7 @@ export const emit = (value: unknown): Effect.Effect<void, InvalidUpdate, Task> =
  *   .compile()
  *
  * const events = graph.stream({}, { modes: ["custom"] }) // of values like Progress
+ * ```
  */
 export const emitter =
   <A, I>(_schema: Schema.Schema<A, I>) =>

@@ -40,10 +40,12 @@ export const sleepUntil = (time: number | Date): Effect.Effect<void, GraphInterr
  * Sleeps for a duration, counted from when the node first asks: a replay does not start it again.
  *
  * @example
+ * ```ts
  * import { Effect } from "effect"
  * import { Timer } from "effect-pregel"
  *
  * const remind = () => Effect.as(Timer.sleep("2 days"), { reminded: true })
+ * ```
  */
 export const sleep = (duration: Duration.DurationInput): Effect.Effect<void, GraphInterrupt, Task> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => sleepUntil(now + Duration.toMillis(duration)))
