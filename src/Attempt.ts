@@ -9,7 +9,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { keeping } from "./Cached.js"
-import { isCommand } from "./Command.js"
 import { TaskTimeout } from "./GraphError.js"
 import { deepFreeze } from "./internal/freeze.js"
 import { timeoutPolicy } from "./internal/timeout.js"
@@ -135,7 +134,3 @@ const withIdleTimeout = (task: TaskState, policy: TimeoutPolicy, limit: number, 
     })
     return Effect.raceFirst(body, watch)
   })
-
-/** Tells whether a value is a command that must leave the graph. */
-export const isParentCommand = (error: unknown): error is ParentCommand =>
-  error instanceof ParentCommand && isCommand(error.command)

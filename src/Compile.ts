@@ -62,9 +62,9 @@ export interface GraphData {
 const SENDS = "__pregel_tasks"
 const INPUT = "__start__"
 
-export const triggerName = (node: string) => `branch:to:${node}`
-export const joinName = (from: ReadonlyArray<string>, to: string) => `join:${from.join("+")}:${to}`
-export const handlerName = (node: string) => `__error_handler__${node}`
+const triggerName = (node: string) => `branch:to:${node}`
+const joinName = (from: ReadonlyArray<string>, to: string) => `join:${from.join("+")}:${to}`
+const handlerName = (node: string) => `__error_handler__${node}`
 
 const RESERVED_IN_NAMES = /[|:#/]/
 

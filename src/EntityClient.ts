@@ -21,6 +21,7 @@ import type * as Protocol from "./EntityProtocol.js"
 import type { ThreadEntity } from "./EntityProtocol.js"
 import { CheckpointerError, GraphInterrupt, InvalidUpdate, RunCancelled } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
+import { encodeAnswer } from "./internal/answers.js"
 import * as EventLog from "./internal/eventLog.js"
 import type { Answer } from "./Load.js"
 import * as Thread from "./Thread.js"
@@ -348,7 +349,7 @@ class RemoteThread {
         })
 
   private go(resume: Answer | undefined, options: any) {
-    return Effect.flatMap(Thread.encodeAnswer(resume), (answer) =>
+    return Effect.flatMap(encodeAnswer(resume), (answer) =>
       Effect.flatMap(runIdOf(options), (runId) => this.sendAnswer(runId, answer, options))
     )
   }
@@ -393,7 +394,7 @@ class RemoteThread {
 
   readonly resumeStream = (resume: Answer | undefined, options: any = {}) =>
     this.streaming(options, (runId) =>
-      Effect.flatMap(Thread.encodeAnswer(resume), (answer) => this.sendAnswer(runId, answer, options))
+      Effect.flatMap(encodeAnswer(resume), (answer) => this.sendAnswer(runId, answer, options))
     )
 
   readonly state = Effect.suspend(() =>

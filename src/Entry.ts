@@ -156,7 +156,7 @@ interface Waiting {
 }
 
 /** Interrupts of the current checkpoint that wait for an answer, with the tasks they belong to. */
-export const pendingInterrupts = (
+const pendingInterrupts = (
   saved: ReadonlyMap<string, SavedTask>,
   answered: (id: string) => boolean
 ): ReadonlyArray<Waiting> => {

@@ -63,7 +63,7 @@ export class EmptyInput extends Schema.TaggedError<EmptyInput>("effect-pregel/Em
   }
 }
 
-/** A channel was read that holds no value. */
+/** A channel was read that holds no value: only the `Channels` service fails so, which nodes do not use. */
 export class EmptyChannel extends Schema.TaggedError<EmptyChannel>("effect-pregel/EmptyChannel")("EmptyChannel", {
   channel: Schema.String
 }) {
@@ -125,7 +125,11 @@ export class GraphDrained extends Schema.TaggedError<GraphDrained>("effect-prege
   }
 }
 
-/** A node's attempt exceeded its total or idle timeout. */
+/**
+ * An attempt of a node or of an activity (`node/activity`) took longer than its limit (`run`), went on for too long
+ * without progress (`idle`), or a superstep took longer than `stepTimeout` (`step`, with the nodes that had not
+ * finished).
+ */
 export class TaskTimeout extends Schema.TaggedError<TaskTimeout>("effect-pregel/TaskTimeout")("TaskTimeout", {
   node: Schema.String,
   kind: Schema.Literal("run", "idle", "step"),
@@ -208,11 +212,12 @@ export class UnknownInterrupt extends Schema.TaggedError<UnknownInterrupt>("effe
 /** The answer does not decode with the interrupt's schema; the pause stays pending. */
 export class InvalidAnswer extends Schema.TaggedError<InvalidAnswer>("effect-pregel/InvalidAnswer")("InvalidAnswer", {
   id: Schema.String,
-  name: Optional(Schema.String),
+  /** The name of the typed interrupt. Not `name`: that is the error's own. */
+  interrupt: Optional(Schema.String),
   detail: Schema.String
 }) {
   override get message() {
-    return `the answer to "${this.name ?? this.id}" is invalid: ${this.detail}`
+    return `the answer to "${this.interrupt ?? this.id}" is invalid: ${this.detail}`
   }
 }
 
@@ -269,7 +274,7 @@ export class ThreadConflict extends Schema.TaggedError<ThreadConflict>("effect-p
   }
 }
 
-/** A run is in progress on the thread in this process and the policy is to refuse. */
+/** A run is in progress on the thread, and `multitask` is `"reject"`. Nothing was changed. */
 export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("effect-pregel/ThreadBusy")("ThreadBusy", {
   thread: Schema.String
 }) {

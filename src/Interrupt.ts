@@ -80,7 +80,7 @@ const ask = (
     if (Either.isRight(decoded)) return Effect.succeed(decoded.right)
     frame.invalidAnswer = new InvalidAnswer({
       id,
-      name: form.name,
+      interrupt: form.name,
       detail: ParseResult.TreeFormatter.formatIssueSync(decoded.left)
     })
   }

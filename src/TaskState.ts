@@ -43,7 +43,7 @@ export const instanceOf = (index: number): string => {
 }
 
 /** The name of a task within its checkpoint. */
-export const taskKey = ({ index, node }: TaskPlan): string => (index < 0 ? node.name : node.name + instanceOf(index))
+const taskKey = ({ index, node }: TaskPlan): string => (index < 0 ? node.name : node.name + instanceOf(index))
 
 /**
  * The name that a task is saved under: its key, or the one it had before its node was renamed, where something is saved

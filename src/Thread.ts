@@ -9,7 +9,6 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
 import * as Stream from "effect/Stream"
 import { type Branch, type Links, treeOf } from "./Branches.js"
 import type { Address } from "./Checkpoint.js"
@@ -26,9 +25,10 @@ import type {
 } from "./CompiledGraph.js"
 import * as Delivery from "./Delivery.js"
 import type * as Errors from "./GraphError.js"
-import { EmptyInput, type GraphInterrupt, InvalidAnswer, UnknownCheckpoint } from "./GraphError.js"
+import { EmptyInput, type GraphInterrupt, UnknownCheckpoint } from "./GraphError.js"
 import type * as GraphEvent from "./GraphEvent.js"
 import * as Interrupt from "./Interrupt.js"
+import { type Answers, answer, answers, answerTo, encodeAnswer } from "./internal/answers.js"
 import * as Busy from "./internal/busy.js"
 import type { Answer, Call, Request } from "./Load.js"
 import type { Outcome as LoopOutcome } from "./Loop.js"
@@ -38,12 +38,18 @@ import * as Snapshot from "./Snapshot.js"
 import type { Topology } from "./Topology.js"
 import * as Updates from "./Update.js"
 
+export { type Answers, answer, answers, answerTo } from "./internal/answers.js"
 export type { StateSnapshot, TaskSnapshot } from "./Snapshot.js"
 
 /**
- * What to do when a run of the thread is in progress in this process: fail with `ThreadBusy`, wait for its end, stop it
- * at its last checkpoint and go on from there, or stop it and go back to where it had started. A stopped run fails with
- * `RunCancelled`.
+ * What to do when a run of the thread is in progress in this process, or on the runner that hosts the thread:
+ *
+ * - `"reject"`: fail with `ThreadBusy`
+ * - `"enqueue"`: wait for its end
+ * - `"interrupt"`: stop it, and start from its last checkpoint
+ * - `"rollback"`: stop it, and start from where it had started
+ *
+ * A run that is stopped so fails with `RunCancelled`.
  */
 export type Multitask = Busy.Multitask
 
@@ -55,15 +61,18 @@ export interface ThreadRunOptions<N extends string = string> extends RunOptions<
 
 /** Options of a resume: the state can be changed and the run sent elsewhere together with the answer. */
 export interface ResumeOptions<N extends string, U> extends ThreadRunOptions<N> {
+  /** Applied before anything runs, and once. */
   readonly update?: U | undefined
+  /** Nodes that run besides those that are left. */
   readonly goto?: N | ReadonlyArray<N> | undefined
 }
 
 /** Options of `update`. */
 export interface UpdateOptions<N extends string> {
   /**
-   * The node that the update counts as; default: the node that ran last. `END` with a `null` update clears what is
-   * pending; `"__input__"` takes the update as a run's input that nothing has run on yet.
+   * The node that the update counts as. Default: the only node, else the one that ran last; where several ran last the
+   * update fails with `AmbiguousUpdate`. On an empty thread it counts as the input. `END` with a `null` update clears
+   * what is pending; `"__input__"` takes the update as a run's input that nothing has run on yet.
    */
   readonly as?: N | "__start__" | "__end__" | "__input__" | undefined
 }
@@ -216,53 +225,18 @@ export interface Thread<
   /** The same thread at one of its checkpoints. */
   readonly at: (checkpoint: string) => Thread<State, Update, N, Ev, E, R, Full, FullUpdate, Host>
 
-  /** Stops the thread's runs in this process: they fail with `RunCancelled`. Yields how many there were. */
+  /**
+   * Stops the thread's runs in this process, or on the runner that hosts it: they fail with `RunCancelled`. Yields how
+   * many there were.
+   */
   readonly cancel: Effect.Effect<number, never, Host>
 
   /** Removes everything saved of the thread. */
   readonly delete: Effect.Effect<void, Errors.CheckpointerError, Host>
 }
 
-/** Answers by interrupt id. Every id has a colon, which no option's name has: the two can't be confused. */
-export type Answers = { readonly [id: `${string}:${string}`]: unknown }
-
 /** Answers to pauses, as a value for `resumeStream`. */
 export type Resume = Answer
-
-/** The answer to the only pause that waits. */
-export const answer = (value: unknown): Resume => ({ _tag: "Bare", value })
-/** Answers by interrupt id. */
-export const answers = (values: Answers): Resume => ({ _tag: "ById", values })
-/** The answer to the only pause of a typed interrupt, or to the one with that id. */
-export const answerTo = <I extends Interrupt.Any>(interrupt: I, value: Interrupt.Answer<I>, id?: string): Resume => ({
-  _tag: "Named",
-  name: interrupt.interruptName,
-  id,
-  value: new Typed(interrupt, value)
-})
-
-/** An answer that is still to be encoded with its interrupt's schema. */
-class Typed {
-  constructor(
-    readonly interrupt: Interrupt.Any,
-    readonly value: unknown
-  ) {}
-}
-
-/** Encodes an answer with its interrupt's schema. @internal */
-export const encodeAnswer = (resume: Answer | undefined): Either.Either<Answer | undefined, InvalidAnswer> => {
-  if (resume === undefined || resume._tag !== "Named" || !(resume.value instanceof Typed)) return Either.right(resume)
-  const { interrupt, value } = resume.value
-  const encoded = ParseResult.encodeUnknownEither(interrupt.answer)(value)
-  if (Either.isRight(encoded)) return Either.right({ ...resume, value: encoded.right })
-  return Either.left(
-    new InvalidAnswer({
-      id: interrupt.interruptName,
-      name: interrupt.interruptName,
-      detail: ParseResult.TreeFormatter.formatIssueSync(encoded.left)
-    })
-  )
-}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // implementation

@@ -540,7 +540,7 @@ it.effect("an answer that does not decode fails with InvalidAnswer and leaves th
     const outcome = yield* thread.run({})
     for (const durability of ["sync", "async", "exit"] as const) {
       const error = yield* failsWith(thread.answer("old", { durability }), "InvalidAnswer")
-      assert.strictEqual(error.name, "age")
+      assert.strictEqual(error.interrupt, "age")
       const state = yield* thread.state
       assert.deepStrictEqual(
         state.interrupts.map(({ id }) => id),

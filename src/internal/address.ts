@@ -35,7 +35,7 @@ export const encodeAddress = ({ namespace, thread }: Address): Address => ({
 })
 
 /** Equality of JSON values. */
-export const equalJson = (a: Json, b: Json): boolean => {
+const equalJson = (a: Json, b: Json): boolean => {
   if (a === b) return true
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false
   if (Array.isArray(a) !== Array.isArray(b)) return false

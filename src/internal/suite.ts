@@ -19,7 +19,7 @@ export interface Case {
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
 /** Equality by value; an absent key differs from `undefined`. */
-export const isSame = (a: unknown, b: unknown): boolean => {
+const isSame = (a: unknown, b: unknown): boolean => {
   if (Object.is(a, b)) return true
   if (!isObject(a) || !isObject(b) || Array.isArray(a) !== Array.isArray(b)) return false
   const keys = Object.keys(a)
