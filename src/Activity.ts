@@ -69,12 +69,15 @@ export interface Retry<in E, out R> {
 export interface Options<Input, II, A, AI, E, EI, E1, R, R2> {
   readonly input: Schema.Schema<Input, II>
   readonly success: Schema.Schema<A, AI>
-  /** Needed for failures to be remembered by a node that catches them and pauses later. */
+  /**
+   * Schema of failures. With it a node that catches a failure and pauses later meets the same failure again on resume;
+   * without it the call runs again.
+   */
   readonly error?: Schema.Schema<E, EI> | undefined
   readonly execute: (input: Input) => Effect.Effect<A, E1, R>
   /** Repeats a failed call; none by default. Pauses are never repeated. */
   readonly retry?: Schedule.Schedule<unknown, NoInfer<E1>, R2> | Retry<NoInfer<E1>, R2> | undefined
-  /** Reuses results for equal inputs, over all threads; needs a `NodeCache`. */
+  /** Reuses results for equal inputs, over all threads, where there is a `NodeCache` in the context; default `false`. */
   readonly cache?: boolean | CachePolicy | undefined
 }
 
@@ -88,8 +91,9 @@ export interface TimeoutOptions<Input, II, A, AI, E, EI, E1, R, R2>
 /**
  * A side effect whose result is saved before the node goes on.
  *
- * Failures are not saved while the node may still be retried or resumed: they run again. An activity is called inside
- * nodes and entrypoints only. Its name can't contain `|`, `:`, `#` or `/`.
+ * A failed call runs again when its node is retried or resumed; only a node that pauses after it caught the failure
+ * keeps it, with the option `error`. An activity is called inside nodes and entrypoints only. Its name can't contain
+ * `|`, `:`, `#` or `/`.
  *
  * @example
  * ```ts

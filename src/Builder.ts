@@ -254,7 +254,7 @@ export interface WorkerOptions<G extends string, R> {
   readonly retry?: Schedule.Schedule<unknown, any, R> | RetryPolicy<R> | false | undefined
   /** Time limit of one attempt, in total or without progress; none by default. Exceeding it fails with `TaskTimeout`. */
   readonly timeout?: Duration.DurationInput | TimeoutPolicy | false | undefined
-  /** Reuse results for equal inputs; needs a `NodeCache`. Default `false`. */
+  /** Reuse results for equal inputs, where there is a `NodeCache` in the context. Default `false`. */
   readonly cache?: boolean | CachePolicy | undefined
   /** The name under which paused threads may know this node. */
   readonly renamedFrom?: string | undefined

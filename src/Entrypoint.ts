@@ -67,7 +67,7 @@ export interface Options<I, II, A, AI, S, SI, Ev, E, R> {
   readonly retry?: RetryPolicy["schedule"] | RetryPolicy<never> | undefined
   /** Time limit of one attempt; none by default. */
   readonly timeout?: TimeoutPolicy["run"] | TimeoutPolicy
-  /** Reuse results for equal inputs; needs a `NodeCache`. Default `false`. */
+  /** Reuse results for equal inputs, where there is a `NodeCache` in the context. Default `false`. */
   readonly cache?: boolean | CachePolicy | undefined
   /** Defaults of every run. */
   readonly options?: CompiledGraph.RunOptions | undefined

@@ -162,17 +162,17 @@ class GraphImpl {
   }
 
   compile(options: CompiledGraph.CompileOptions<string> = {}): CompiledGraph.Any {
-    const topology = Either.getOrThrowWith(this.validate(), (error) => error)
-    const unknown = Runs.unknownStops(topology, options)
+    const checked = this.validate()
+    const stops = Either.isRight(checked) ? Runs.unknownStops(checked.right, options) : []
+    const metadata = Runs.metadataProblem(options.metadata)
     const problems = [
-      ...unknown.map((node) => `a breakpoint is set at "${node}", which is no node`),
+      ...(Either.isLeft(checked) ? checked.left.problems : []),
+      ...stops.map((node) => `a breakpoint is set at "${node}", which is no node`),
       ...Runs.problemsOf(options),
-      ...[Runs.metadataProblem(options.metadata)].filter((problem) => problem !== undefined)
+      ...(metadata === undefined ? [] : [metadata])
     ]
-    if (problems.length > 0) {
-      throw new InvalidGraph({ graph: topology.identity.name, problems })
-    }
-    return CompiledGraph.fromTopology(topology, options)
+    if (Either.isRight(checked) && problems.length === 0) return CompiledGraph.fromTopology(checked.right, options)
+    throw new InvalidGraph({ graph: this.name, problems })
   }
 }
 

@@ -65,7 +65,10 @@ export const exclusive = <A, E, R>(
   effect: (holder: Holder, base: string | null | undefined) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | ThreadBusy, R> =>
   Effect.suspend((): Effect.Effect<A, E | ThreadBusy, R> => {
-    if (!POLICIES.has(policy)) return Effect.die(new RangeError(`multitask is no policy: "${policy}"`))
+    if (!POLICIES.has(policy))
+      return Effect.die(
+        new RangeError(`multitask is ${Array.from(POLICIES, (one) => `"${one}"`).join(", ")}, not "${policy}"`)
+      )
     const line = lineOf(storage, thread)
     const before = Array.from(line.holders)
     if (before.length > 0 && policy === "reject") return new ThreadBusy({ thread })
