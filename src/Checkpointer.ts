@@ -84,6 +84,7 @@ export interface Commit {
   readonly fence?: number | undefined
 }
 
+/** One channel of a whole checkpoint. */
 export type WholeEntry =
   | { readonly append: false; readonly channel: string; readonly version: number; readonly text: string | undefined }
   | { readonly append: true; readonly channel: string; readonly version: number; readonly length: number }
@@ -98,8 +99,9 @@ export interface ThreadInfo {
   readonly metadata: Readonly<Record<string, Json>>
 }
 
+/** Which checkpoints to list. */
 export interface ListOptions {
-  /** Newest checkpoint to return is the one before this id. */
+  /** Only checkpoints before the one of this id. */
   readonly before?: string | undefined
   /** Most checkpoints to return; all by default. */
   readonly limit?: number | undefined

@@ -33,6 +33,7 @@ import type { Topology } from "./Topology.js"
  */
 export type SubgraphPersistence = "call" | "thread" | "none"
 
+/** Options of a graph that runs inside a node. */
 export interface NestedOptions {
   readonly persistence?: SubgraphPersistence | undefined
   /** Tells instances apart that run in parallel with `thread` persistence. */

@@ -71,8 +71,8 @@ export interface ResumeOptions<N extends string, U> extends ThreadRunOptions<N> 
 export interface UpdateOptions<N extends string> {
   /**
    * The node that the update counts as. Default: the only node, else the one that ran last; where several ran last the
-   * update fails with `AmbiguousUpdate`. On an empty thread it counts as the input. `END` with a `null` update clears
-   * what is pending; `"__input__"` takes the update as a run's input that nothing has run on yet.
+   * update fails with `AmbiguousUpdate`. On an empty thread of several nodes it counts as the input. `END` with a
+   * `null` update clears what is pending; `"__input__"` takes the update as a run's input that nothing has run on yet.
    */
   readonly as?: N | "__start__" | "__end__" | "__input__" | undefined
 }

@@ -44,6 +44,17 @@ describe("an option of a run that makes no sense", () => {
     )
   }
 
+  it("is told together with what is wrong with the graph", () => {
+    const unfinished = Graph.make("g", names).addNode("a", says("a"))
+    try {
+      unfinished.compile({ concurrency: 0, metadata: { at: 1n } })
+      assert.fail("it compiles")
+    } catch (error) {
+      assert.instanceOf(error, GraphError.InvalidGraph)
+      assert.strictEqual(error.problems.length, 3)
+    }
+  })
+
   it.effect("is refused where it says what to do with a running run, or what to tell", () =>
     Effect.gen(function* () {
       const thread = graph.thread("t")

@@ -59,6 +59,14 @@ const trouble = (fleet: Fleet, losses: Array<Loss>, started: number, busyNow: Ef
     }
   })
 
+const help = `Three runners over one PostgreSQL work on ${threads} orders; ${kills} runners are killed meanwhile. Takes about a minute.
+
+Usage
+  npm run demo:cluster
+
+Environment
+  EXPIRY   seconds that a runner may be silent before its orders go to others (default: 8)`
+
 const main = Effect.gen(function* () {
   yield* Console.log("Starting PostgreSQL and three runners ...")
   const settings: Settings = { database: yield* postgres, expiry, work: 1000 }
@@ -89,4 +97,9 @@ const main = Effect.gen(function* () {
   if (!isWhole(found)) process.exitCode = 1
 })
 
-main.pipe(Effect.scoped, Effect.provide(Logger.minimumLogLevel(LogLevel.Error)), NodeRuntime.runMain)
+if (process.argv.length === 2) {
+  main.pipe(Effect.scoped, Effect.provide(Logger.minimumLogLevel(LogLevel.Error)), NodeRuntime.runMain)
+} else {
+  console.log(help)
+  process.exitCode = process.argv.includes("--help") ? 0 : 2
+}

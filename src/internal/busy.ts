@@ -67,7 +67,7 @@ export const exclusive = <A, E, R>(
   Effect.suspend((): Effect.Effect<A, E | ThreadBusy, R> => {
     if (!POLICIES.has(policy))
       return Effect.die(
-        new RangeError(`multitask is ${Array.from(POLICIES, (one) => `"${one}"`).join(", ")}, not "${policy}"`)
+        new RangeError(`multitask is one of ${Array.from(POLICIES, (one) => `"${one}"`).join(", ")}, not "${policy}"`)
       )
     const line = lineOf(storage, thread)
     const before = Array.from(line.holders)
