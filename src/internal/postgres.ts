@@ -4,9 +4,18 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import type { PendingWrite, ThreadStatus } from "../Checkpoint.js"
-import type { Append, Encoded, EncodedRow, EncodedThreadInfo, EncodedWrite, Rewrite } from "../CheckpointDriver.js"
-import { appendInOrder, type Db, type Guard, makeGraphTable, type Program, type Result, run } from "./sql.js"
+import type { PendingWrite } from "../Checkpoint.js"
+import type { Append, Encoded, EncodedRow, EncodedWrite, Rewrite } from "../CheckpointDriver.js"
+import {
+  appendInOrder,
+  type Db,
+  type Guard,
+  makeGraphTable,
+  makeThreadTable,
+  type Program,
+  type Result,
+  run
+} from "./sql.js"
 
 /** Version of the tables. */
 export const TABLES = 1
@@ -286,15 +295,6 @@ const makeReading = (db: Db, guard: Guard): Pick<Encoded, "read" | "data" | "log
   }
 }
 
-const toInfo = ({ created, graph, metadata, status, thread, updated }: any): EncodedThreadInfo => ({
-  thread,
-  graph: Number(graph),
-  status: status as ThreadStatus,
-  created: Number(created),
-  updated: Number(updated),
-  metadata
-})
-
 const deleteThread = (db: Db, thread: string): Effect.Effect<void, SqlError> =>
   db.transaction(function* () {
     // Locked first: what a commit in progress appends must be seen by the statements that follow.
@@ -308,31 +308,9 @@ export const makePostgres = (db: Db, guard: Guard): Encoded => ({
   ...makeWriting(db, guard),
   ...makeReading(db, guard),
   ...makeGraphTable(db, guard, Q),
-  namespaces: (thread) =>
-    guard("namespaces", thread, () =>
-      Effect.map(db.run(Q.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
-    ),
-  thread: (thread) =>
-    guard("threads", thread, () =>
-      Effect.map(db.run(Q.oneThread, [thread]), ({ rows }) => (rows.length === 0 ? undefined : toInfo(rows[0])))
-    ),
-  threads: (after, limit, { status, updatedBefore, updatedSince }) =>
-    guard("threads", undefined, () =>
-      Effect.map(
-        db.run(Q.threads, [
-          after ?? "",
-          status ?? null,
-          Math.floor(updatedSince ?? 0),
-          Math.floor(Math.min(updatedBefore ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)),
-          limit
-        ]),
-        ({ rows }) => rows.map(toInfo)
-      )
-    ),
+  ...makeThreadTable(db, guard, Q),
   putThread: (thread, { graph, metadata, status }, now) =>
     guard("setStatus", thread, () => Effect.asVoid(db.run(Q.describe, [thread, graph, status ?? null, now, metadata]))),
-  setStatus: (thread, status, now) =>
-    guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
   takeFence: (thread, now) =>
     guard("takeFence", thread, () =>
       Effect.map(db.run(Q.takeFence, [thread, now]), ({ rows }) => Number(rows[0].fence))

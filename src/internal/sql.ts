@@ -4,7 +4,8 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { Append, Encoded } from "../CheckpointDriver.js"
+import type { ThreadStatus } from "../Checkpoint.js"
+import type { Append, Encoded, EncodedThreadInfo } from "../CheckpointDriver.js"
 import { CheckpointerError } from "../GraphError.js"
 
 /** A statement's rows, and how many rows it changed. */
@@ -144,6 +145,51 @@ export const makeGraphTable = (
         row === undefined ? undefined : { value: { name: row.name, fingerprint: row.fingerprint }, lasts: !joins }
       )
     )
+})
+
+/** Statements that read the tables of threads and namespaces, in the database's dialect. */
+interface ThreadStatements {
+  readonly namespaces: string
+  readonly oneThread: string
+  readonly threads: string
+  readonly setStatus: string
+}
+
+const toInfo = ({ created, graph, metadata, status, thread, updated }: any): EncodedThreadInfo => ({
+  thread,
+  graph: Number(graph),
+  status: status as ThreadStatus,
+  created: Number(created),
+  updated: Number(updated),
+  metadata
+})
+
+/** A time as the tables keep it: compared with whole milliseconds, a part of one counts as the next. */
+const whole = (time: number): number => Math.ceil(Math.min(time, Number.MAX_SAFE_INTEGER))
+
+/** What is known of threads, which is the same in every database. */
+export const makeThreadTable = (
+  db: Db,
+  guard: Guard,
+  statements: ThreadStatements
+): Pick<Encoded, "namespaces" | "thread" | "threads" | "setStatus"> => ({
+  namespaces: (thread) =>
+    guard("namespaces", thread, () =>
+      Effect.map(db.run(statements.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
+    ),
+  thread: (thread) =>
+    guard("threads", thread, () =>
+      Effect.map(db.run(statements.oneThread, [thread]), ({ rows: [row] }) => (row === undefined ? row : toInfo(row)))
+    ),
+  threads: (after, limit, { status, updatedBefore = Number.MAX_SAFE_INTEGER, updatedSince = 0 }) =>
+    guard("threads", undefined, () =>
+      Effect.map(
+        db.run(statements.threads, [after ?? "", status ?? null, whole(updatedSince), whole(updatedBefore), limit]),
+        ({ rows }) => rows.map(toInfo)
+      )
+    ),
+  setStatus: (thread, status, now) =>
+    guard("setStatus", thread, () => Effect.asVoid(db.run(statements.setStatus, [status, now, thread])))
 })
 
 /** Appends rows one after the other inside a transaction; what follows a refused row is refused. */

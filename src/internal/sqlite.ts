@@ -4,19 +4,18 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import type { Address, PendingWrite, ThreadStatus } from "../Checkpoint.js"
+import type { Address, PendingWrite } from "../Checkpoint.js"
 import type {
   Append,
   Column,
   Encoded,
   EncodedThread,
-  EncodedThreadInfo,
   EncodedWrite,
   Range,
   RawRow,
   Rewrite
 } from "../CheckpointDriver.js"
-import { appendInOrder, type Db, type Guard, makeGraphTable, type Program, run } from "./sql.js"
+import { appendInOrder, type Db, type Guard, makeGraphTable, makeThreadTable, type Program, run } from "./sql.js"
 
 /** Rows a namespace can hold. */
 export const MAX_SEQ = 2 ** 26
@@ -346,45 +345,9 @@ const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "
     )
 })
 
-const toInfo = ({ created, graph, metadata, status, thread, updated }: any): EncodedThreadInfo => ({
-  thread,
-  graph: Number(graph),
-  status: status as ThreadStatus,
-  created: Number(created),
-  updated: Number(updated),
-  metadata
-})
-
-const makeThreads = (
-  db: Db,
-  keys: Keys,
-  guard: Guard
-): Pick<Encoded, "thread" | "namespaces" | "threads" | "putThread" | "setStatus" | "takeFence" | "deleteThread"> => ({
-  namespaces: (thread) =>
-    guard("namespaces", thread, () =>
-      Effect.map(db.run(Q.namespaces, [thread]), ({ rows }) => rows.map((row) => String(row.namespace)))
-    ),
-  thread: (thread) =>
-    guard("threads", thread, () =>
-      Effect.map(db.run(Q.oneThread, [thread]), ({ rows }) => (rows.length === 0 ? undefined : toInfo(rows[0])))
-    ),
-  threads: (after, limit, { status, updatedBefore, updatedSince }) =>
-    guard("threads", undefined, () =>
-      Effect.map(
-        db.run(Q.threads, [
-          after ?? "",
-          status ?? null,
-          updatedSince ?? 0,
-          Math.min(updatedBefore ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-          limit
-        ]),
-        ({ rows }) => rows.map(toInfo)
-      )
-    ),
+const makeThreads = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "putThread" | "takeFence" | "deleteThread"> => ({
   putThread: (thread, to, now) =>
     guard("setStatus", thread, () => Effect.asVoid(db.ask(() => describe(thread, to, now)))),
-  setStatus: (thread, status, now) =>
-    guard("setStatus", thread, () => Effect.asVoid(db.run(Q.setStatus, [status, now, thread]))),
   takeFence: (thread, now) =>
     guard("takeFence", thread, () =>
       Effect.map(db.run(Q.takeFence, [thread, now, now]), ({ rows }) => Number(rows[0].fence))
@@ -414,6 +377,7 @@ export const makeSqlite = (db: Db, guard: Guard, capacity: number): Encoded => {
   const keys = makeKeys(capacity)
   return {
     ...makeGraphTable(db, guard, Q),
+    ...makeThreadTable(db, guard, Q),
     ...makeWriting(db, keys, guard),
     ...makeReading(db, keys, guard),
     ...makeThreads(db, keys, guard)
