@@ -273,6 +273,8 @@ const threads: ReadonlyArray<Case> = [
       )
       same(yield* list({ metadata: { ...mine, tags: ["a", 5] } }), [5])
       same(yield* list({ metadata: mine, updatedSince: 1020, updatedBefore: 1025 }), [20, 21, 22, 23, 24])
+      // Parts of a millisecond cut nothing off: 1024 is before 1024.5, 1020 is not since 1020.5.
+      same(yield* list({ metadata: mine, updatedSince: 1020.5, updatedBefore: 1024.5 }), [21, 22, 23, 24])
       same(yield* list({ metadata: { ...mine, unknown: null } }), [])
     })
   },
