@@ -224,7 +224,10 @@ const build = (data: GraphData): Topology => {
   const names = Object.keys(data.channels)
   for (const name of names) addChannel(draft, name, data.channels[name]!, Codec.make(data.channels[name]!), true)
   const state = names.map((_, id) => id)
-  const argumentCodecs = new Map(data.nodes.map((node) => [node.name, argumentCodec(draft, node.input)]))
+  const records = argumentCodec(draft, undefined)
+  const argumentCodecs = new Map(
+    data.nodes.map(({ input, name }) => [name, input === undefined ? records : argumentCodec(draft, input)])
+  )
   const sends = addChannel(
     draft,
     SENDS,
@@ -241,14 +244,10 @@ const build = (data: GraphData): Topology => {
     return found
   }
   const triggers = new Map<string, Array<number>>()
+  const codecs = new Map([trigger, deferredTrigger].map((channel) => [channel, Codec.make(channel)] as const))
   for (const { defer, name, subscribe } of data.nodes) {
-    const own = addChannel(
-      draft,
-      triggerName(name),
-      defer ? deferredTrigger : trigger,
-      Codec.make(defer ? deferredTrigger : trigger),
-      false
-    )
+    const channel = defer ? deferredTrigger : trigger
+    const own = addChannel(draft, triggerName(name), channel, codecs.get(channel)!, false)
     triggers.set(name, [own, ...subscribe.map((channel) => draft.ids.get(channel)!)])
   }
   for (const { from, to } of data.edges) if (to !== END) outgoing(from).edges.push(draft.ids.get(triggerName(to))!)
