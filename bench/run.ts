@@ -21,11 +21,11 @@ const chosen = (options: Options): ReadonlyArray<Workload> => {
 }
 
 const effortOf = (options: Options): Effort => ({
-  repetitions: options.repetitions ?? (options.quick ? 5 : 7),
+  repetitions: options.repetitions ?? (options.quick ? 3 : 7),
   together: options.quick,
-  warmUpMs: options.quick ? 1000 : 2500,
+  warmUpMs: options.quick ? 400 : 2500,
   warmUpRuns: options.quick ? 2 : 3,
-  againMs: options.quick ? 100 : 250,
+  againMs: options.quick ? 50 : 250,
   slowMs: options.quick ? 2000 : 4000
 })
 
