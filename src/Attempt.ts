@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { keeping } from "./Cached.js"
-import { TaskTimeout } from "./GraphError.js"
+import { InvalidUpdate, TaskTimeout } from "./GraphError.js"
 import { deepFreeze } from "./internal/freeze.js"
 import { timeoutPolicy } from "./internal/timeout.js"
 import { addRoute, collect, follow, ParentCommand, type Sink } from "./Output.js"
@@ -63,10 +63,18 @@ const once = (task: TaskState): TaskEffect =>
   Effect.flatMap(
     Effect.withFiberRuntime<unknown, unknown, any>((fiber) => {
       task.body = fiber
-      return task.node.run(task.input)
+      const body: unknown = task.node.run(task.input)
+      return Effect.isEffect(body) ? (body as Effect.Effect<unknown, unknown, any>) : noEffect(task, body)
     }),
     (output) => finish(task, output)
   )
+
+/** Only untyped callers get here. */
+const noEffect = ({ node, run }: TaskState, got: unknown) => {
+  const what = typeof got === "object" && got !== null ? (got.constructor?.name ?? "an object") : String(got)
+  const detail = `expected the node to return an Effect, but got ${what}`
+  return new InvalidUpdate({ reason: "InvalidReturn", node: node.name, step: run.step, detail })
+}
 
 /** The effect of a task. */
 export const attempt = (task: TaskState): TaskEffect => {

@@ -145,7 +145,7 @@ export const make = <State, Update, N extends Nodes, Ev, E, R, Full, FullUpdate,
 
 /** Options of `tuning`. */
 export interface Tuning {
-  /** How long after a runner's death its threads may stand still, at most; whole seconds, at least 1. Default 35. */
+  /** How long after a runner's death its threads may stand still, at most; whole seconds, at least 2. Default 35. */
   readonly takeover?: Duration.DurationInput | undefined
   /** How long a superstep may go on when a runner shuts down; default 15 seconds. */
   readonly superstep?: Duration.DurationInput | undefined

@@ -50,6 +50,25 @@ describe("what a node may return", () => {
     )
   }
 
+  for (const [what, body] of Object.entries({
+    Promise: async () => ({}),
+    Object: () => ({ my_key: "a" }),
+    Generator: function* () {},
+    undefined: () => undefined
+  })) {
+    it.effect(`a node that returns no Effect but ${what} is told so`, () =>
+      Effect.gen(function* () {
+        const graph = Graph.make("g", { my_key: word })
+          .addNode("foo", body as never)
+          .addEdge(Graph.START, "foo")
+          .compile()
+        const error = yield* failsWith(graph.invoke({ my_key: "x" }) as Effect.Effect<unknown, any>, "InvalidUpdate")
+        assert.deepStrictEqual([error.reason, error.node], ["InvalidReturn", "foo"])
+        assert.include(error.message, what)
+      })
+    )
+  }
+
   it.effect("core-156 nothing, null and an empty record are no update", () =>
     Effect.gen(function* () {
       for (const result of [undefined, null, {}, { my_key: undefined }]) {
