@@ -71,7 +71,7 @@ const once = (task: TaskState): TaskEffect =>
 
 /** Only untyped callers get here. */
 const noEffect = ({ node, run }: TaskState, got: unknown) => {
-  const what = typeof got === "object" && got !== null ? (got.constructor?.name ?? "an object") : String(got)
+  const what = typeof got === "object" ? Object.prototype.toString.call(got).slice("[object ".length, -1) : String(got)
   const detail = `expected the node to return an Effect, but got ${what}`
   return new InvalidUpdate({ reason: "InvalidReturn", node: node.name, step: run.step, detail })
 }

@@ -50,12 +50,13 @@ describe("what a node may return", () => {
     )
   }
 
-  for (const [what, body] of Object.entries({
-    Promise: async () => ({}),
+  const noEffects: Record<string, () => unknown> = {
+    Promise: () => Promise.resolve({}),
     Object: () => ({ my_key: "a" }),
     Generator: function* () {},
     undefined: () => undefined
-  })) {
+  }
+  for (const [what, body] of Object.entries(noEffects)) {
     it.effect(`a node that returns no Effect but ${what} is told so`, () =>
       Effect.gen(function* () {
         const graph = Graph.make("g", { my_key: word })
