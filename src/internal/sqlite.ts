@@ -37,14 +37,18 @@ const CREATE = [
   "CREATE TABLE IF NOT EXISTS pregel_writes (key INTEGER NOT NULL, task TEXT NOT NULL, channel TEXT NOT NULL, idx INTEGER NOT NULL, path TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key, task, channel, idx)) WITHOUT ROWID"
 ]
 
+/** Whether a checkpoint has pending writes: most have none, and need no second statement. */
+const WAITS = "EXISTS (SELECT 1 FROM pregel_writes w WHERE w.key = c.key) AS waits"
+
 const Q = {
   version: "SELECT version FROM pregel_format",
   key: "SELECT key FROM pregel_namespaces WHERE thread = ? AND namespace = ?",
   addKey: "INSERT INTO pregel_namespaces (thread, namespace) VALUES (?, ?) RETURNING key",
   head: "SELECT max(key) AS key FROM pregel_checkpoints WHERE key > ? AND key < ?",
-  newest: "SELECT key, data FROM pregel_checkpoints WHERE key > ? AND key < ? ORDER BY key DESC LIMIT 1",
-  page: "SELECT key, data FROM pregel_checkpoints WHERE key > ? AND key < ? AND data <> '' ORDER BY key DESC LIMIT ?",
-  one: "SELECT key, data FROM pregel_checkpoints WHERE key = ? AND data <> ''",
+  newest: `SELECT key, data, ${WAITS} FROM pregel_checkpoints c WHERE key > ? AND key < ? ORDER BY key DESC LIMIT 1`,
+  page: `SELECT key, data, ${WAITS} FROM pregel_checkpoints c WHERE key > ? AND key < ? AND data <> '' ORDER BY key DESC LIMIT ?`,
+  one: `SELECT key, data, ${WAITS} FROM pregel_checkpoints c WHERE key = ? AND data <> ''`,
+  exists: "SELECT 1 FROM pregel_checkpoints WHERE key = ? AND data <> ''",
   data: "SELECT key, data AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND data <> '' ORDER BY key",
   logs: "SELECT key, log AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND log IS NOT NULL ORDER BY key",
   append:
@@ -52,7 +56,7 @@ const Q = {
   // A newer fence gives no number to compare with, so that nothing is inserted.
   appendFenced:
     "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ? AND NOT EXISTS (SELECT 1 FROM pregel_threads WHERE thread = ? AND fence > ?)",
-  raw: "SELECT key, log, data FROM pregel_checkpoints WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
+  raw: `SELECT key, log, data, ${WAITS} FROM pregel_checkpoints c WHERE key > ? AND key < ? ORDER BY key LIMIT ?`,
   put: "INSERT OR REPLACE INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
   removeRow: "DELETE FROM pregel_checkpoints WHERE key = ?",
   removeWrites: "DELETE FROM pregel_writes WHERE key = ?",
@@ -142,7 +146,7 @@ function* isFenced(thread: string, fence: number | undefined): Program<boolean> 
 }
 
 function* exists(key: number): Program<boolean> {
-  return (yield* run(Q.one, [key])).rows.length > 0
+  return (yield* run(Q.exists, [key])).rows.length > 0
 }
 
 type Keys = ReturnType<typeof makeKeys>
@@ -266,17 +270,15 @@ const makeWriting = (
 })
 
 function* withWrites(key: number, rows: ReadonlyArray<any>): Program<ReadonlyArray<RawRow>> {
-  if (rows.length === 0) return []
-  const [one, other] = [rows[0].key, rows.at(-1).key]
-  const writes = new Map<unknown, Array<PendingWrite>>(rows.map((row) => [row.key, []]))
-  for (const write of (yield* run(Q.writes, [Math.min(one, other), Math.max(one, other)])).rows) {
-    writes.get(write.key)?.push(toWrite(write))
-  }
+  const keys = rows.flatMap(({ key, waits }) => (waits ? [Number(key)] : []))
+  const writes = new Map<number, Array<PendingWrite>>(keys.map((key) => [key, []]))
+  const found = keys.length === 0 ? [] : (yield* run(Q.writes, [Math.min(...keys), Math.max(...keys)])).rows
+  for (const write of found) writes.get(Number(write.key))?.push(toWrite(write))
   return rows.map(({ data, key: at, log }) => ({
     seq: Number(at) - first(key),
     data,
     log,
-    writes: writes.get(at) ?? []
+    writes: writes.get(Number(at)) ?? []
   }))
 }
 
