@@ -5,7 +5,7 @@ import { page } from "./html.js"
 import { type Effort, measure, type Row } from "./measure.js"
 import { HELP, type Options, parse } from "./options.js"
 import { printRows } from "./report.js"
-import { OURS, RAW, THEIRS, type Workload } from "./workload.js"
+import { OURS, THEIRS, type Workload } from "./workload.js"
 import { workloads } from "./workloads.js"
 
 const chosen = (options: Options): ReadonlyArray<Workload> => {
@@ -23,13 +23,13 @@ const chosen = (options: Options): ReadonlyArray<Workload> => {
 const effortOf = (options: Options): Effort => ({
   repetitions: options.repetitions ?? (options.quick ? 3 : 7),
   together: options.quick,
-  warmUpMs: options.quick ? 400 : 2500,
+  warmUpMs: options.quick ? 800 : 2500,
   warmUpRuns: options.quick ? 2 : 3,
-  againMs: options.quick ? 50 : 250,
+  againMs: options.quick ? 100 : 250,
   slowMs: options.quick ? 2000 : 4000
 })
 
-const isCompared = (engine: string) => engine === OURS || engine === THEIRS || engine === RAW
+const isCompared = (engine: string) => engine === OURS || engine === THEIRS
 
 /** Looks for ratios that have fallen. A machine that was disturbed gets two more chances. */
 const check = async (rows: ReadonlyArray<Row>, options: Options): Promise<void> => {
