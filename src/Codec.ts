@@ -28,6 +28,14 @@ export interface Encoded {
   readonly excess: boolean
 }
 
+/** The engine's own values: one text that says all. */
+export const encodedAs = (text: string | undefined): Encoded => ({
+  text,
+  items: undefined,
+  overwrite: false,
+  excess: false
+})
+
 /** Versions of channels by name, where they are not the first. */
 export type Versions = Readonly<Record<string, number>>
 
@@ -245,8 +253,7 @@ const makeAfterFinish = (definition: Channel.Definition): Codec => {
 /** The engine's own channels hold JSON. */
 export const plain: Codec = {
   isExact: () => true,
-  encodeUpdate: (value) =>
-    attempt(() => ({ text: stringify(value), items: undefined, overwrite: false, excess: false })),
+  encodeUpdate: (value) => attempt(() => encodedAs(stringify(value))),
   decodeUpdate: (json) => Either.right(json),
   encodeState: (snapshot) => attempt(() => stringify(snapshot)),
   decodeState: (json) => Either.right(json),

@@ -63,7 +63,7 @@ const recordText = (names: Names, value: unknown, encode: Encode): Either.Either
     if (Either.isLeft(encoded)) return Either.left({ ...encoded.left, path: joinPath(name, encoded.left.path) })
     members.push(`${JSON.stringify(name)}:${encoded.right ?? "null"}`)
   }
-  return Either.right({ text: `{${members.join(",")}}`, items: undefined, overwrite: false, excess: false })
+  return Either.right(Codec.encodedAs(`{${members.join(",")}}`))
 }
 
 const joinPath = (name: string, rest: string) => (rest === "" ? name : `${name}.${rest}`)

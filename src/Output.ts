@@ -8,7 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { Write } from "./Algo.js"
-import type { Codec, Encoded } from "./Codec.js"
+import { type Codec, type Encoded, encodedAs } from "./Codec.js"
 import { type Command, END, isCommand, PARENT } from "./Command.js"
 import { InvalidUpdate, UnknownNode } from "./GraphError.js"
 import { timeoutPolicy, timeoutProblem } from "./internal/timeout.js"
@@ -153,11 +153,7 @@ const refused = (
 /** The engine's own write that a node was triggered or has arrived at a join. */
 const pushSignal = (sink: Sink, channel: number, value: null | string): void => {
   const text = value === null ? "null" : JSON.stringify(value)
-  sink.writes.push({
-    channel,
-    value,
-    encoded: sink.encode ? { text, items: undefined, overwrite: false, excess: false } : undefined
-  })
+  sink.writes.push({ channel, value, encoded: sink.encode ? encodedAs(text) : undefined })
 }
 
 const addCommand = (sink: Sink, command: Command): void => {

@@ -14,6 +14,13 @@ const Second = Interrupt.make("second", { request: Schema.String, answer: Schema
 
 const ask = (question: string) => Interrupt.interrupt<string>(question)
 
+/** One question after the other. */
+const askTwice = () =>
+  Effect.gen(function* () {
+    const [one, two] = [yield* First("one?"), yield* Second("two?")]
+    return { log: `${one}${two}` }
+  })
+
 /** Asks two questions in each of two supersteps. */
 const child = Graph.make("child", channels)
   .addNode("ask", () => Effect.map(Effect.all([ask("1"), ask("2")]), (answers) => ({ log: answers.join("") })))
@@ -55,15 +62,7 @@ describe("answers", () => {
 
   it.effect("that were given before an invalid one are kept", () =>
     Effect.gen(function* () {
-      const twice = Graph.make("twice", channels)
-        .addNode("ask", () =>
-          Effect.gen(function* () {
-            const [one, two] = [yield* First("one?"), yield* Second("two?")]
-            return { log: `${one}${two}` }
-          })
-        )
-        .addEdge(Graph.START, "ask")
-        .compile()
+      const twice = Graph.make("twice", channels).addNode("ask", askTwice).addEdge(Graph.START, "ask").compile()
       const thread = twice.thread("t")
       yield* thread.run({})
       yield* Effect.flip(thread.resume(First, 1))
@@ -81,15 +80,7 @@ describe("answers", () => {
     "that are invalid leave a subgraph's question open, whatever handles the failures of the node around it",
     () =>
       Effect.gen(function* () {
-        const inner = Graph.make("inner", channels)
-          .addNode("ask", () =>
-            Effect.gen(function* () {
-              const [one, two] = [yield* First("one?"), yield* Second("two?")]
-              return { log: `${one}${two}` }
-            })
-          )
-          .addEdge(Graph.START, "ask")
-          .compile()
+        const inner = Graph.make("inner", channels).addNode("ask", askTwice).addEdge(Graph.START, "ask").compile()
         const outer = Graph.make("outer", channels)
           .addNode("call", () => Effect.map(inner.invoke({}), ({ log }) => ({ log })), {
             onError: () => Effect.succeed({ log: "handled" })

@@ -4,6 +4,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Data, type Duration, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
 import { Activity, Channel, Checkpointer, Graph, Interrupt } from "effect-pregel"
 import * as GraphEntity from "effect-pregel/GraphEntity"
+import { packing } from "./support/graphs.js"
 
 class Refused extends Schema.TaggedError<Refused>()("Refused", { why: Schema.String }) {}
 class Undeclared extends Data.TaggedError("Undeclared")<{}> {}
@@ -31,14 +32,6 @@ const orders = Graph.make("orders", { log: Channel.append(Schema.String), since:
   .compile()
 
 const hosted = GraphEntity.make(orders, { error: Refused })
-
-/** A node runs it, no node is it. */
-const packing = Graph.make("packing", { bag: Channel.append(Schema.String) })
-  .addNode("socks", () => Effect.succeed({ bag: "socks" }))
-  .addNode("shoes", () => Effect.succeed({ bag: "shoes" }))
-  .addEdge(Graph.START, "socks")
-  .addEdge("socks", "shoes")
-  .compile({ interruptBefore: ["shoes"] })
 
 const trips = GraphEntity.make(
   Graph.make("trips", { log: Channel.append(Schema.String) })

@@ -3,6 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Data, Deferred, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
 import { Activity, Channel, Checkpointer, Command, Graph, Interrupt, Send, Thread, Threads } from "effect-pregel"
 import * as GraphEntity from "effect-pregel/GraphEntity"
+import { packing } from "./support/graphs.js"
 
 class Refused extends Schema.TaggedError<Refused>()("Refused", { why: Schema.String }) {}
 class Undeclared extends Data.TaggedError("Undeclared")<{}> {}
@@ -94,14 +95,6 @@ const day = Graph.make("day", { log: Channel.append(Schema.String) })
   .addGraph("visit", visit, { persistence: "thread" })
   .addEdge(Graph.START, "visit")
   .compile()
-
-/** Stops before its second node. No node is this graph: a node runs it. */
-const packing = Graph.make("packing", { bag: Channel.append(Schema.String) })
-  .addNode("socks", () => Effect.succeed({ bag: "socks" }))
-  .addNode("shoes", () => Effect.succeed({ bag: "shoes" }))
-  .addEdge(Graph.START, "socks")
-  .addEdge("socks", "shoes")
-  .compile({ interruptBefore: ["shoes"] })
 
 const trips = Graph.make("trips", { log: Channel.append(Schema.String), left: Channel.lastValue(Schema.Date) })
   .addNode("book", () => Effect.succeed({ log: "booked" }))

@@ -2,8 +2,9 @@
  * Loads states from rows: which rows a checkpoint is spread over, and how to reuse what was read for its neighbours.
  */
 import * as Effect from "effect/Effect"
-import type { Json } from "../Checkpoint.js"
-import type { Column } from "../CheckpointDriver.js"
+import type { Address, Json } from "../Checkpoint.js"
+import type { Column, Encoded } from "../CheckpointDriver.js"
+import type { CheckpointerError } from "../GraphError.js"
 import {
   between,
   type Cell,
@@ -18,14 +19,8 @@ import {
 } from "./fold.js"
 import { type Ancestry, type Range, RecordError, ROOT } from "./record.js"
 
-/** Where the rows of one namespace come from. */
-export interface Rows<E> {
-  readonly data: (ranges: ReadonlyArray<Range>) => Effect.Effect<Column, E>
-  readonly logs: (ranges: ReadonlyArray<Range>) => Effect.Effect<Column, E>
-}
-
 interface Question {
-  readonly column: keyof Rows<never>
+  readonly column: "data" | "logs"
   readonly ranges: ReadonlyArray<Range>
 }
 
@@ -39,15 +34,19 @@ function* ask(column: Question["column"], ranges: ReadonlyArray<Range>): Reading
 const damaged = (cause: unknown): RecordError =>
   cause instanceof RecordError ? cause : new RecordError(`it is damaged (${cause})`)
 
-/** Reads with the rows of a driver; whatever the decoding throws means damaged rows. */
-export const readFrom = <A, E>(rows: Rows<E>, reading: () => Reading<A>): Effect.Effect<A, E | RecordError> =>
+/** Reads a namespace with the rows of a driver; whatever the decoding throws means damaged rows. */
+export const readFrom = <A>(
+  encoded: Pick<Encoded, Question["column"]>,
+  address: Address,
+  reading: () => Reading<A>
+): Effect.Effect<A, CheckpointerError | RecordError> =>
   Effect.suspend(() => {
     const questions = reading()
-    const go = (...answer: [] | [Column]): Effect.Effect<A, E | RecordError> => {
+    const go = (...answer: [] | [Column]): Effect.Effect<A, CheckpointerError | RecordError> => {
       try {
         const step = questions.next(...answer)
         if (step.done === true) return Effect.succeed(step.value)
-        return Effect.flatMap(rows[step.value.column](step.value.ranges), go)
+        return Effect.flatMap(encoded[step.value.column](address, step.value.ranges), go)
       } catch (cause) {
         return Effect.fail(damaged(cause))
       }

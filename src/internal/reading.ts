@@ -16,7 +16,7 @@ import {
   seqOfId,
   type ThreadStatus
 } from "../Checkpoint.js"
-import type { Encoded, EncodedRow, EncodedThreadInfo, Range } from "../CheckpointDriver.js"
+import type { Encoded, EncodedRow, EncodedThreadInfo } from "../CheckpointDriver.js"
 import type { Checkpointer, ListOptions, Loaded, ThreadInfo } from "../Checkpointer.js"
 import { CheckpointDecodeError, CheckpointerError } from "../GraphError.js"
 import { addressProblem, encodeAddress, invalid, matches, now, onThread } from "./address.js"
@@ -106,13 +106,9 @@ const toLoaded = (
 /** Loads one row of a namespace; `undefined` where it is not wanted. */
 const makeLoadRow =
   (encoded: Encoded, graphs: Graphs) =>
-  (address: Address, reader: Reader, row: EncodedRow, head: number, wanted: Wanted) => {
-    const rows = {
-      data: (ranges: ReadonlyArray<Range>) => encoded.data(address, ranges),
-      logs: (ranges: ReadonlyArray<Range>) => encoded.logs(address, ranges)
-    }
-    return Effect.flatMap(
-      readFrom(rows, () => readRow(reader, row, wanted)),
+  (address: Address, reader: Reader, row: EncodedRow, head: number, wanted: Wanted) =>
+    Effect.flatMap(
+      readFrom(encoded, address, () => readRow(reader, row, wanted)),
       (read) => {
         if (read === undefined) return Effect.succeed(undefined)
         const { graph: number } = read.state
@@ -124,7 +120,6 @@ const makeLoadRow =
         )
       }
     )
-  }
 
 /** What is wrong with a request for a list of checkpoints. */
 const listProblem = (address: Address, { before, limit = 0 }: ListOptions): string | undefined => {

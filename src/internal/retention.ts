@@ -43,11 +43,7 @@ const isPaused = (writes: RawRow["writes"]): boolean => {
 /** A reader of one namespace that also finds the runs that removed rows began. */
 const makeScan = (encoded: Encoded, address: Address) => {
   const reader = new Reader()
-  const rows = {
-    data: (ranges: ReadonlyArray<Range>) => encoded.data(address, ranges),
-    logs: (ranges: ReadonlyArray<Range>) => encoded.logs(address, ranges)
-  }
-  const read = <A>(reading: (reader: Reader) => Reading<A>) => readFrom(rows, () => reading(reader))
+  const read = <A>(reading: (reader: Reader) => Reading<A>) => readFrom(encoded, address, () => reading(reader))
   const all = Effect.fnUntraced(function* () {
     const checkpoints: Array<Known> = []
     /** Every row, and the runs before it if it begins one. */

@@ -165,29 +165,31 @@ function* addKey({ namespace, thread }: Address): Program<number> {
 const describe = (name: string, { graph, metadata, status }: EncodedThread, now: number) =>
   run(Q.thread, [name, graph, status ?? null, now, now, metadata, status ?? null])
 
-/** Appends to a namespace that has rows; one statement where the row brings nothing along. */
-function* appendNext(key: number, append: Append): Program<boolean> {
-  const { address, created, data, expectedHead, fence, log, requires, seq, thread, writes } = append
-  if (requires !== undefined && !(yield* exists(first(key) + requires))) return false
-  const at = first(key) + seq
-  const params = [at, log, data, first(key), first(key + 1), first(key) + expectedHead]
-  const inserted = fence === undefined ? run(Q.append, params) : run(Q.appendFenced, [...params, address.thread, fence])
-  if ((yield* inserted).count !== 1) return false
+/** Saves what a row brings along. */
+function* bring(at: number, { address, created, thread, writes }: Append): Program<true> {
   yield* saveWrites(at, writes)
   if (thread !== undefined) yield* describe(address.thread, thread, created)
   return true
 }
 
+/** Appends to a namespace that has rows; one statement where the row brings nothing along. */
+function* appendNext(key: number, append: Append): Program<boolean> {
+  const { address, data, expectedHead, fence, log, requires, seq } = append
+  if (requires !== undefined && !(yield* exists(first(key) + requires))) return false
+  const at = first(key) + seq
+  const params = [at, log, data, first(key), first(key + 1), first(key) + expectedHead]
+  const inserted = fence === undefined ? run(Q.append, params) : run(Q.appendFenced, [...params, address.thread, fence])
+  return (yield* inserted).count === 1 && (yield* bring(at, append))
+}
+
 function* appendFirst(append: Append): Program<boolean> {
-  const { address, created, data, fence, log, requires, seq, thread, writes } = append
+  const { address, data, fence, log, requires, seq } = append
   if (yield* isFenced(address.thread, fence)) return false
   const found = yield* findKey(address)
   if ((yield* headOf(found)) !== 0 || requires !== undefined) return false
   const at = first(found ?? (yield* addKey(address))) + seq
   yield* run(Q.insert, [at, log, data])
-  yield* saveWrites(at, writes)
-  if (thread !== undefined) yield* describe(address.thread, thread, created)
-  return true
+  return yield* bring(at, append)
 }
 
 /** Appends one row inside a transaction. A number that is remembered may be that of a deleted namespace: it has no rows. */

@@ -4,7 +4,10 @@
  */
 export const UNCHECKED = { disableValidation: true } as const
 
-/** Makes an error without a stack: a pause says what it asks; to look up which lines of the engine made it takes longer than a superstep. */
+/**
+ * Makes an error without a stack: a pause says what it asks; to look up which lines of the engine made it takes longer
+ * than a superstep.
+ */
 export const withoutStack = <E extends Error>(make: () => E): E => {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0
