@@ -18,6 +18,7 @@ import { MISSING } from "./Channel.js"
 import type { ChannelTable } from "./Channels.js"
 import type * as Codec from "./Codec.js"
 import type { InvalidUpdate } from "./GraphError.js"
+import { added } from "./internal/list.js"
 import * as View from "./internal/view.js"
 import type { Send } from "./Send.js"
 import type { Node, Topology } from "./Topology.js"
@@ -80,27 +81,55 @@ export const prepareNextTasks = (
   seen: Seen,
   updated: Iterable<number> | undefined
 ): ReadonlyArray<TaskPlan> => {
-  const tasks: Array<TaskPlan> = []
   const sends = channels.get(topology.sends)
-  if (sends !== MISSING) {
-    let index = 0
-    for (const send of sends as ReadonlyArray<Send>) {
-      const node = topology.nodeIds.get(send.node)
-      if (node !== undefined) tasks.push({ node: topology.nodes[node]!, send, index })
-      index++
-    }
+  const pushed = sends === MISSING ? NO_TASKS : pushTasks(topology, sends as ReadonlyArray<Send>)
+  const pulled = pullTasks(topology, channels, seen, subscribers(channels, updated ?? channels.live))
+  return pushed.length === 0 ? pulled : pushed.concat(pulled)
+}
+
+const NO_TASKS: Array<TaskPlan> = []
+
+const pushTasks = (topology: Topology, sends: ReadonlyArray<Send>): Array<TaskPlan> => {
+  const tasks: Array<TaskPlan> = []
+  for (let index = 0; index < sends.length; index++) {
+    const send = sends[index]!
+    const node = topology.nodeIds.get(send.node)
+    if (node !== undefined) tasks.push({ node: topology.nodes[node]!, send, index })
   }
-  const candidates = new Set<number>()
-  for (const channel of updated ?? channels.live) {
-    for (const node of channels.specs[channel]!.subscribers) candidates.add(node)
-  }
-  const pulled: Array<TaskPlan> = []
+  return tasks
+}
+
+const pullTasks = (
+  topology: Topology,
+  channels: ChannelTable,
+  seen: Seen,
+  candidates: Iterable<number>
+): Array<TaskPlan> => {
+  let pulled = NO_TASKS
   for (const id of candidates) {
     const node = topology.nodes[id]!
-    if (isTriggered(node, channels, seen)) pulled.push({ node, send: undefined, index: -1 })
+    if (isTriggered(node, channels, seen)) pulled = added(pulled, { node, send: undefined, index: -1 })
   }
   if (pulled.length > 1) pulled.sort(taskOrder)
-  return tasks.length === 0 ? pulled : tasks.concat(pulled)
+  return pulled
+}
+
+const NO_NODES: ReadonlyArray<number> = []
+
+/** The nodes that subscribe to any of the channels, each once; mostly those of one channel. */
+const subscribers = (channels: ChannelTable, updated: Iterable<number>): Iterable<number> => {
+  let first = NO_NODES
+  let all: Set<number> | undefined
+  for (const channel of updated) {
+    const nodes = channels.specs[channel]!.subscribers
+    if (first.length === 0) {
+      first = nodes
+    } else if (nodes.length > 0) {
+      all ??= new Set(first)
+      for (const node of nodes) all.add(node)
+    }
+  }
+  return all ?? first
 }
 
 /**
@@ -139,7 +168,7 @@ const fold = (
   markSeen(channels, seen, tasks)
   const version = channels.version + 1
   const changed = new Map<number, ReadonlyArray<Write>>()
-  const updated: Array<number> = []
+  let updated = NO_CHANNELS
 
   // 5: triggers that a task ran on are consumed.
   for (const task of tasks) {
@@ -160,7 +189,7 @@ const fold = (
     if (!result.right) continue
     channels.touch(channel, version)
     changed.set(channel, writes)
-    if (channels.isAvailable(channel)) updated.push(channel)
+    if (channels.isAvailable(channel)) updated = added(updated, channel)
   }
   if (!bump) return Either.right({ updated, changed })
 
@@ -180,11 +209,13 @@ const fold = (
       if (!channels.cell(channel).finish()) continue
       channels.touch(channel, version)
       changed.set(channel, changed.get(channel) ?? NO_WRITES)
-      if (channels.isAvailable(channel)) updated.push(channel)
+      if (channels.isAvailable(channel)) updated = added(updated, channel)
     }
   }
   return Either.right({ updated, changed })
 }
+
+const NO_CHANNELS: Array<number> = []
 
 const valueOf = (write: Write): unknown => write.value
 
@@ -240,47 +271,47 @@ export const localRead = (
   reads: ReadonlyArray<number>,
   writes: ReadonlyArray<Write>
 ): Either.Either<Record<string, unknown>, InvalidUpdate> => {
-  const groups = groupWrites([], writes)
-  if (reads.length >= View.WIDE) return localView(channels, reads, groups)
+  if (reads.length >= View.WIDE) return localView(channels, reads, writes)
   const state: Record<string, unknown> = {}
   for (const id of reads) {
     const spec = channels.specs[id]!
-    const own = groups.get(id)
-    let value: unknown
-    if (own !== undefined) {
+    let own = NO_VALUES
+    for (const { channel, value } of writes) if (channel === id) own = added(own, value)
+    let value = own.length > 0 || spec.transient ? MISSING : channels.get(id)
+    if (own.length > 0) {
       const result = withOwn(channels, id, own)
       if (Either.isLeft(result)) return Either.left(result.left)
       value = result.right
-    } else {
-      value = spec.transient ? MISSING : channels.get(id)
     }
     if (value !== MISSING) state[spec.name] = value
   }
   return Either.right(state)
 }
 
-/** The value that a channel would have after these writes alone. */
+const NO_VALUES: Array<unknown> = []
+
+/** The value that a channel would have after these updates alone. */
 const withOwn = (
   channels: ChannelTable,
   id: number,
-  own: ReadonlyArray<Write>
+  own: ReadonlyArray<unknown>
 ): Either.Either<unknown, InvalidUpdate> => {
   const clone = channels.cell(id).clone()
-  return Either.map(clone.update(own.map(valueOf)), () => clone.get())
+  return Either.map(clone.update(own), () => clone.get())
 }
 
 /** `localRead` of many channels: only those that were written are looked at. */
 const localView = (
   channels: ChannelTable,
   reads: ReadonlyArray<number>,
-  groups: ReadonlyMap<number, ReadonlyArray<Write>>
+  writes: ReadonlyArray<Write>
 ): Either.Either<Record<string, unknown>, InvalidUpdate> => {
   const shape = channels.shapeOf(reads)
   const values = channels.valuesOf(shape)
   for (const id of channels.transients) if (id < values.length) values[id] = MISSING
-  for (const [id, own] of groups) {
+  for (const [id, own] of groupWrites([], writes)) {
     if (id >= values.length) continue
-    const result = withOwn(channels, id, own)
+    const result = withOwn(channels, id, own.map(valueOf))
     if (Either.isLeft(result)) return Either.left(result.left)
     values[id] = result.right
   }

@@ -33,8 +33,7 @@ export const finish = (task: TaskState, output: unknown): TaskEffect => {
   const error = collect(sink, output)
   if (error !== undefined) return Effect.fail(error)
   follow(sink, node)
-  task.writes = sink.writes
-  return node.branches.length === 0 ? Effect.void : route(task, sink, 0)
+  return route(task, sink, 0)
 }
 
 /** Runs the routers from the `index`-th on; each sees the state with the task's own writes. */
@@ -51,6 +50,7 @@ const route = (task: TaskState, sink: Sink, index: number): TaskEffect => {
     const error = addRoute(sink, branch.targets, result)
     if (error !== undefined) return Effect.fail(error)
   }
+  task.writes = sink.writes
   return Effect.void
 }
 

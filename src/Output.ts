@@ -11,6 +11,7 @@ import type { Write } from "./Algo.js"
 import { type Codec, type Encoded, encodedAs } from "./Codec.js"
 import { type Command, END, isCommand, PARENT } from "./Command.js"
 import { InvalidUpdate, UnknownNode } from "./GraphError.js"
+import { added } from "./internal/list.js"
 import { timeoutPolicy, timeoutProblem } from "./internal/timeout.js"
 import { isSend, make as makeSend, type Send } from "./Send.js"
 import type { ChannelSpec, Node, Topology } from "./Topology.js"
@@ -47,7 +48,7 @@ export interface Sink {
   readonly encode: boolean
   readonly from: string
   readonly targets: ReadonlySet<string> | undefined
-  readonly writes: Array<Write>
+  writes: Array<Write>
   /** The only state channels that may be written, where the node says so. */
   readonly declared?: ReadonlySet<number> | undefined
 }
@@ -124,13 +125,13 @@ const undeclared = (sink: Sink, spec: ChannelSpec) =>
 const push = (sink: Sink, spec: ChannelSpec, value: unknown): void => {
   const saves = sink.encode && spec.tracked
   if (!saves && spec.codec.isExact(value)) {
-    sink.writes.push({ channel: spec.id, value, encoded: undefined })
+    sink.writes = added(sink.writes, { channel: spec.id, value, encoded: undefined })
     return
   }
   const encoded = spec.codec.encodeUpdate(value)
   if (Either.isLeft(encoded)) throw refused(sink, spec, encoded.left)
   const live = encoded.right.excess ? Either.getOrElse(readBack(spec.codec, encoded.right), () => value) : value
-  sink.writes.push({ channel: spec.id, value: live, encoded: saves ? encoded.right : undefined })
+  sink.writes = added(sink.writes, { channel: spec.id, value: live, encoded: saves ? encoded.right : undefined })
 }
 
 /** A value as it would be loaded: keys that its schema does not name are in no state, live or saved. */
@@ -153,7 +154,7 @@ const refused = (
 /** The engine's own write that a node was triggered or has arrived at a join. */
 const pushSignal = (sink: Sink, channel: number, value: null | string): void => {
   const text = value === null ? "null" : JSON.stringify(value)
-  sink.writes.push({ channel, value, encoded: sink.encode ? encodedAs(text) : undefined })
+  sink.writes = added(sink.writes, { channel, value, encoded: sink.encode ? encodedAs(text) : undefined })
 }
 
 const addCommand = (sink: Sink, command: Command): void => {
@@ -204,7 +205,11 @@ const addSend = (sink: Sink, send: Send, allowed: ReadonlySet<string> | undefine
   if (encoded !== undefined && Either.isLeft(encoded)) throw badPacket(sink, send, encoded.left)
   const isExact = encoded === undefined ? node.input.isExact(send.arg) : !encoded.right.excess
   const packet = isExact ? send : exactly(sink, node, send)
-  sink.writes.push({ channel: spec.id, value: packet, encoded: encoded === undefined ? undefined : encoded.right })
+  sink.writes = added(sink.writes, {
+    channel: spec.id,
+    value: packet,
+    encoded: encoded === undefined ? undefined : encoded.right
+  })
 }
 
 /** The packet without what the target's schema does not name. */

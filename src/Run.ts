@@ -14,11 +14,13 @@ import { type Json, makeId, type PendingWrite, type Source } from "./Checkpoint.
 import { type Checkpointer, isOnBranch, type Lineage } from "./Checkpointer.js"
 import { InvalidUpdate, type PendingInterrupt } from "./GraphError.js"
 import type { ActivityEnded, GraphEvent } from "./GraphEvent.js"
+import { type Fork, makeFork } from "./internal/fork.js"
 import type { Journal } from "./Journal.js"
 import { NodeCache } from "./NodeCache.js"
 import type { Persistence } from "./Persistence.js"
 import type { SaveQueue } from "./SaveQueue.js"
 import type { Step } from "./Step.js"
+import { Task, type TaskContext } from "./Task.js"
 import type { TaskState } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
 
@@ -91,6 +93,8 @@ const MANY = 32
 
 export class Run {
   readonly channels: ChannelTable
+  /** Starts a task's effect. */
+  readonly fork: Fork<TaskContext>
   seen: Seen = new Map()
   /** The number that the next checkpoint gets. */
   step = -1
@@ -147,6 +151,7 @@ export class Run {
     snapshots: Iterable<Snapshot>
   ) {
     this.channels = new ChannelTable(topology.channels, snapshots)
+    this.fork = makeFork(runtime, Task)
   }
 
   get limit(): number {

@@ -6,11 +6,9 @@
  * finished while others run is saved as it finishes; what is left at the end goes into the barrier's own transaction.
  */
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Runtime from "effect/Runtime"
 import { attempt, finish } from "./Attempt.js"
 import { ERROR, INTERRUPT, type PendingWrite, RESULT } from "./Checkpoint.js"
 import { make as command } from "./Command.js"
@@ -21,18 +19,17 @@ import { encodeWrites } from "./Load.js"
 import { addresses, commandIn, ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
 import type { Run } from "./Run.js"
-import { Task } from "./Task.js"
 import { handlerPlan, TaskState } from "./TaskState.js"
 
 export class Step {
   readonly tasks: Array<TaskState>
-  private readonly queue: Array<TaskState>
-  private nextInQueue = 0
-  private readonly running = new Set<TaskState>()
+  /** Position of the first task that was not started yet. */
+  private next = 0
+  private running = 0
   private readonly toHandle: Array<TaskState> = []
   private wake: (() => void) | undefined
-  /** Tasks have ended since their rows were last asked for. */
-  private news = false
+  /** Tasks that have ended since they were last asked for. */
+  private ended: Array<TaskState> = []
   /** Why the superstep failed: the first task's failure, or a cancellation. */
   failed: Cause.Cause<unknown> | undefined
   /** A command that leaves the graph. */
@@ -45,8 +42,7 @@ export class Step {
     tasks: ReadonlyArray<TaskState>
   ) {
     this.tasks = tasks.slice()
-    this.queue = []
-    for (const task of tasks) if (task.status === "planned") this.queue.push(task)
+    for (const task of tasks) if (task.unsaved) this.ended.push(task)
   }
 
   /**
@@ -56,23 +52,17 @@ export class Step {
   launch(): void {
     if (this.failed !== undefined) return
     const limit = this.run.tree.concurrency
-    while (this.nextInQueue < this.queue.length && this.running.size < limit) {
-      this.start(this.queue[this.nextInQueue++]!, undefined)
+    while (this.next < this.tasks.length && this.running < limit) {
+      const task = this.tasks[this.next++]!
+      if (task.status === "planned") this.start(task, undefined)
     }
     if (this.failed !== undefined) this.interruptRunning()
   }
 
   private start(task: TaskState, effect: Effect.Effect<void, unknown, any> | undefined): void {
-    const { runtime } = this.run
     task.status = "running"
-    this.running.add(task)
-    const fiber = Runtime.runFork(
-      Runtime.make({
-        context: Context.add(runtime.context, Task, task.view),
-        runtimeFlags: runtime.runtimeFlags,
-        fiberRefs: runtime.fiberRefs
-      })
-    )(effect ?? attempt(task))
+    this.running++
+    const fiber = this.run.fork(effect ?? attempt(task), task.view)
     task.fiber = fiber
     const exit = fiber.unsafePoll()
     if (exit !== null) this.settle(task, exit)
@@ -80,7 +70,7 @@ export class Step {
   }
 
   private settle(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
-    this.running.delete(task)
+    this.running--
     task.fiber = undefined
     const left = Exit.isFailure(exit) && !task.paused ? commandIn(exit.cause) : undefined
     if (left?.escaped && addresses(left.command, this.run.topology.identity.name)) {
@@ -92,13 +82,20 @@ export class Step {
     // Tasks live until the barrier; their fibers, which are larger, need not.
     task.body = undefined
     // A list that has grown holds room to grow on.
-    if (task.index >= 0) task.writes = task.writes.slice()
+    if (task.index >= 0 && task.writes.length > 1) task.writes = task.writes.slice()
     this.run.onProgress?.()
     this.classify(task, exit)
     task.unsaved = true
-    this.news = true
+    this.ended.push(task)
     Events.ended(this.run, task)
-    this.wake?.()
+    if (this.tells || !this.busy) this.wake?.()
+  }
+
+  /** True when there is something to do after each task that ends. */
+  private get tells(): boolean {
+    const { persistence, sink } = this.run
+    const waiting = this.next < this.tasks.length || this.toHandle.length > 0
+    return waiting || persistence !== undefined || sink !== undefined
   }
 
   private classify(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
@@ -170,20 +167,19 @@ export class Step {
   }
 
   private interruptRunning(): void {
-    for (const task of this.running) task.fiber?.unsafeInterruptAsFork(task.fiber.id())
+    for (const { fiber } of this.tasks) fiber?.unsafeInterruptAsFork(fiber.id())
   }
 
   /** True while something runs or waits to run. */
   get busy(): boolean {
     return (
-      this.running.size > 0 ||
-      (this.failed === undefined && (this.nextInQueue < this.queue.length || this.toHandle.length > 0))
+      this.running > 0 || (this.failed === undefined && (this.next < this.tasks.length || this.toHandle.length > 0))
     )
   }
 
   /** True when there is nothing to do until a task ends. */
   get waits(): boolean {
-    return this.running.size > 0 && this.toHandle.length === 0 && !this.news
+    return this.running > 0 && this.toHandle.length === 0 && this.ended.length === 0
   }
 
   /** True when a task waits for an answer. */
@@ -222,16 +218,21 @@ export class Step {
     for (const task of this.toHandle.splice(0)) {
       const handler = handlerOf(this.run, task)
       this.tasks.push(handler)
-      this.queue.push(handler)
       Events.started(this.run, handler)
     }
+  }
+
+  /** Tasks that have ended since this was last asked. */
+  takeEnded(): ReadonlyArray<TaskState> {
+    const { ended } = this
+    this.ended = []
+    return ended
   }
 
   /** Rows of what has ended and is not saved yet. */
   unsavedRows(): Array<PendingWrite> {
     const rows: Array<PendingWrite> = []
-    this.news = false
-    for (const task of this.tasks) {
+    for (const task of this.takeEnded()) {
       if (!task.unsaved) continue
       task.unsaved = false
       for (const row of rowsOf(task)) rows.push(row)
@@ -241,7 +242,7 @@ export class Step {
 
   /** Interrupts what still runs; for a run that is stopped from outside. */
   stop(): Effect.Effect<void> {
-    return Effect.asVoid(Fiber.interruptAll(Array.from(this.running, (task) => task.fiber!)))
+    return Effect.asVoid(Fiber.interruptAll(this.tasks.flatMap(({ fiber }) => fiber ?? [])))
   }
 }
 
@@ -254,8 +255,14 @@ export const handlerOf = (run: Run, failed: TaskState): TaskState => {
   return handler
 }
 
-/** Drives a launched superstep until all of its tasks have ended, saving what has ended while others run. */
-const drive = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
+/** Drives a launched superstep until all of its tasks have ended; mostly there is nothing to do but wait for them. */
+const drive = (step: Step): Effect.Effect<void, SaveError> =>
+  step.waits && step.run.sink === undefined
+    ? Effect.flatMap(step.wait(), () => (step.busy ? driveOn(step) : Effect.void))
+    : driveOn(step)
+
+/** Saves what has ended while others run, and starts tasks as others end. */
+const driveOn = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
   const { run } = step
   while (step.busy) {
     if (run.sink !== undefined) yield* run.flush()
@@ -265,8 +272,8 @@ const drive = Effect.fnUntraced(function* (step: Step): Generator<any, void, any
       if (persistence !== undefined) yield* persistence.putNow(step.unhandled.map(errorRow))
       step.queueHandlers()
     }
-    const rows = step.unsavedRows()
-    if (persistence !== undefined) yield* persistence.put(rows)
+    if (persistence === undefined) step.takeEnded()
+    else yield* persistence.put(step.unsavedRows())
     step.launch()
     if (step.waits) yield* step.wait()
   }

@@ -1,5 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
+import * as FiberRef from "effect/FiberRef"
 import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/TestClock"
 import { Checkpointer, Graph, Task } from "effect-pregel"
@@ -159,5 +162,68 @@ describe("options of the graph and of the run", () => {
       assert.deepStrictEqual(bound.metadata, { user_id: "U1", shared: "graph" })
       assert.deepStrictEqual(yield* graph.invoke({}, { interruptBefore: [] }), { foo: ["a", "b"] })
     }).pipe(Effect.provide(Checkpointer.layerMemory))
+  )
+})
+
+describe("the fiber of a task", () => {
+  it.effect("has the services of the run beside the task, one by one and as a whole, in nested runs too", () =>
+    Effect.gen(function* () {
+      class Name extends Context.Tag("Name")<Name, string>() {}
+      class Other extends Context.Tag("Other")<Other, number>() {}
+      const seen: Array<unknown> = []
+      const look = Effect.gen(function* () {
+        const whole = yield* Effect.context<Name>()
+        const task = yield* Task.current
+        seen.push([yield* Name, task.node, Context.unsafeGet(whole, Task.Task).node])
+        const keys = Array.from(whole.unsafeMap.keys())
+        assert.deepStrictEqual([...new Set(keys)].length, keys.length)
+        assert.strictEqual(whole.unsafeMap.size, keys.length)
+        assert.includeMembers(keys, [Name.key, Task.Task.key])
+        const more = Context.add(whole, Other, 1)
+        assert.isTrue(Equal.equals(whole, Context.omit(Other)(more)))
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            seen.push([yield* Name, yield* Other, (yield* Task.current).node])
+          }),
+          Context.merge(whole, Context.make(Other, 2))
+        )
+      })
+      const inner = Graph.make("inner", names)
+        .addNode("b", () => look)
+        .addEdge(Graph.START, "b")
+        .compile()
+      const graph = Graph.make("outer", names)
+        .addNode("a", () => Effect.zipRight(look, inner.invoke({})))
+        .addEdge(Graph.START, "a")
+        .compile()
+      yield* Effect.provideService(graph.invoke({}), Name, "me")
+      assert.deepStrictEqual(seen, [
+        ["me", "a", "a"],
+        ["me", 2, "a"],
+        ["me", "b", "b"],
+        ["me", 2, "b"]
+      ])
+    })
+  )
+
+  it.effect("a task's changes of fiber refs are its own", () =>
+    Effect.gen(function* () {
+      const ref = FiberRef.unsafeMake("outside")
+      const seen: Array<string> = []
+      const graph = Graph.make("g", names)
+        .addNode("a", () =>
+          Effect.gen(function* () {
+            seen.push(yield* FiberRef.get(ref))
+            yield* FiberRef.set(ref, "of a")
+          })
+        )
+        .addNode("b", () => Effect.map(FiberRef.get(ref), (value) => void seen.push(value)))
+        .addEdge(Graph.START, "a")
+        .addEdge("a", "b")
+        .compile()
+      yield* Effect.locally(graph.invoke({}), ref, "of the run")
+      yield* graph.invoke({})
+      assert.deepStrictEqual(seen, ["of the run", "of the run", "outside", "outside"])
+    })
   )
 })
