@@ -247,7 +247,7 @@ const run = Effect.fnUntraced(function* (task: TaskContext, definition: Definiti
   const failure = Cause.failureOption(exit.cause)
   if (Option.isSome(failure) && definition.encodeError !== undefined && !isEngines(failure.value)) {
     const text = yield* textOf(task, name, "failure", definition.encodeError, failure.value)
-    frame.failures.push({ failed: true, value: fromText(text), ...call })
+    frame.failures = [...frame.failures, { failed: true, value: fromText(text), ...call }]
   }
   return yield* Effect.failCause(exit.cause)
 })

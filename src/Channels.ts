@@ -22,6 +22,8 @@ export interface Snapshot {
   readonly value: unknown
 }
 
+const NONE: ReadonlySet<number> = new Set()
+
 /** The live channels of one run, by number. */
 export class ChannelTable {
   private readonly cells: Array<Cell.Cell | undefined>
@@ -32,11 +34,10 @@ export class ChannelTable {
   readonly live = new Set<number>()
   /** Available channels that an empty update would clear. */
   readonly transients = new Set<number>()
-  /** Channels that `finish` may make available. */
-  readonly finishing = new Set<number>()
+  private unfinished: Set<number> | undefined
   /** Values by number as they were when a wide record was last read, and the channels that changed since then. */
   private values: Array<unknown> | undefined
-  private readonly stale = new Set<number>()
+  private stale: Set<number> | undefined
 
   constructor(
     readonly specs: ReadonlyArray<ChannelSpec>,
@@ -50,6 +51,11 @@ export class ChannelTable {
       if (version > this.version) this.version = version
       this.track(id)
     }
+  }
+
+  /** Channels that `finish` may make available. */
+  get finishing(): ReadonlySet<number> {
+    return this.unfinished ?? NONE
   }
 
   cell(id: number): Cell.Cell {
@@ -81,7 +87,7 @@ export class ChannelTable {
   touch(id: number, version: number): void {
     this.versions[id] = version
     if (version > this.version) this.version = version
-    if (this.values !== undefined) this.stale.add(id)
+    this.stale?.add(id)
     this.track(id)
   }
 
@@ -96,8 +102,8 @@ export class ChannelTable {
       else this.transients.delete(id)
     }
     if (spec.afterFinish) {
-      if (holds && !cell.isAvailable()) this.finishing.add(id)
-      else this.finishing.delete(id)
+      if (holds && !cell.isAvailable()) (this.unfinished ??= new Set()).add(id)
+      else this.unfinished?.delete(id)
     }
   }
 
@@ -133,9 +139,10 @@ export class ChannelTable {
   /** The values of these channels by number, in an array that the caller may change. */
   valuesOf(shape: View.Shape): Array<unknown> {
     const values = (this.values ??= [])
+    const stale = (this.stale ??= new Set())
     for (let id = values.length; id < shape.length; id++) values.push(this.get(id))
-    for (const id of this.stale) if (id < values.length) values[id] = this.get(id)
-    this.stale.clear()
+    for (const id of stale) if (id < values.length) values[id] = this.get(id)
+    stale.clear()
     return values.slice(0, shape.length)
   }
 }

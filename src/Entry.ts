@@ -32,8 +32,8 @@ import {
   type Request,
   savedTasks
 } from "./Load.js"
-import { collect, collectInput, type Sink } from "./Output.js"
-import type { Run, SavedTask } from "./Run.js"
+import { collect, collectInput, type OutputError, type Sink } from "./Output.js"
+import { NOTHING_SAVED, type Run, type SavedTask } from "./Run.js"
 import { savedKey, savedQuestions } from "./TaskState.js"
 
 /** Applies what the call brings and plans the first superstep. */
@@ -54,21 +54,22 @@ const sinkFor = (run: Run, from: string): Sink => ({
 })
 
 /** A new input: unfinished tasks of the old checkpoint count as run, and the entry node takes the input. */
-const enterInput = Effect.fnUntraced(function* (run: Run, value: unknown) {
-  yield* take(run, [yield* inputWrite(run, value)], true)
-})
+const enterInput = (run: Run, value: unknown): Effect.Effect<void, unknown> => {
+  const write = inputWrite(run, value)
+  return Either.isLeft(write) ? Effect.fail(write.left) : take(run, [write.right], true)
+}
 
 /** What a run's input writes. */
-export const inputWrite = Effect.fnUntraced(function* (run: Run, value: unknown) {
+export const inputWrite = (run: Run, value: unknown): Either.Either<Write, EmptyInput | OutputError> => {
   const { topology } = run
-  if (value === undefined || value === null) return yield* nothing(run, `the input is ${value}`)
+  if (value === undefined || value === null) return Either.left(nothing(run, `the input is ${value}`))
   const sink = sinkFor(run, topology.nodes[topology.entry]!.name)
-  const input = yield* collectInput(sink, value)
-  const start = topology.channels[topology.start]!
-  const encoded = run.persistence === undefined ? undefined : Either.getOrUndefined(start.codec.encodeUpdate(input))
-  const write: Write = { channel: topology.start, value: input, encoded }
-  return write
-})
+  return Either.map(collectInput(sink, value), (input) => {
+    const start = topology.channels[topology.start]!
+    const encoded = run.persistence === undefined ? undefined : Either.getOrUndefined(start.codec.encodeUpdate(input))
+    return { channel: topology.start, value: input, encoded }
+  })
+}
 
 const nothing = (run: Run, detail: string) =>
   new EmptyInput({ graph: run.topology.identity.name, thread: run.tree.thread, detail })
@@ -89,19 +90,22 @@ const commandWrites = (run: Run, input: Command): Effect.Effect<ReadonlyArray<Wr
   return error === undefined ? Effect.succeed(sink.writes) : Effect.fail(error)
 }
 
-const take = Effect.fnUntraced(function* (run: Run, writes: ReadonlyArray<Write>, discard: boolean) {
+const take = (run: Run, writes: ReadonlyArray<Write>, discard: boolean): Effect.Effect<void, unknown> => {
   plan(run)
   const discarded = discard ? run.next.map((task) => ({ writes: [], ...task })) : []
-  const applied = yield* run.algo.applyWrites(run.topology, run.channels, run.seen, discarded, writes)
-  run.journal?.record(applied)
-  run.saved = new Map()
+  const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, discarded, writes)
+  if (Either.isLeft(applied)) return Effect.fail(applied.left)
+  const { updated } = applied.right
+  run.journal?.record(applied.right)
+  run.saved = NOTHING_SAVED
   // Tasks of the old checkpoint that a command leaves pending are found among all channels that hold something.
-  run.updated = discard ? applied.updated : [...run.channels.live, ...applied.updated]
-  yield* save(run, "input")
-  plan(run)
-  if (!discard) Events.values(run)
-  run.source = "input"
-})
+  run.updated = discard ? updated : [...run.channels.live, ...updated]
+  return Effect.map(save(run, "input"), () => {
+    plan(run)
+    if (!discard) Events.values(run)
+    run.source = "input"
+  })
+}
 
 /** Makes the current state a checkpoint, saved or not. */
 const save = (run: Run, source: "input" | "fork"): Effect.Effect<void, unknown> => {
@@ -245,7 +249,7 @@ const fork = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Accep
   const from = run.checkpointId
   const kept = answers.length === 0 ? [] : results(run.saved)
   if (run.namespace === "") run.tree.answers.clear()
-  run.saved = new Map()
+  run.saved = NOTHING_SAVED
   run.forked = true
   yield* save(run, "fork")
   if (answers.length === 0) return

@@ -10,10 +10,17 @@ import * as Stream from "effect/Stream"
 import { Algo, type Seen, type TaskPlan, type TaskWrites, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
 import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
-import type { Loaded } from "./Checkpointer.js"
+import type { Checkpointer, Loaded } from "./Checkpointer.js"
 import * as Codec from "./Codec.js"
 import type { Command } from "./Command.js"
-import { CheckpointDecodeError, GraphMismatch, type InvalidUpdate, UnknownCheckpoint } from "./GraphError.js"
+import {
+  CheckpointDecodeError,
+  type CheckpointerError,
+  GraphMismatch,
+  type InvalidUpdate,
+  type ThreadConflict,
+  UnknownCheckpoint
+} from "./GraphError.js"
 import { Journal, Mirror } from "./Journal.js"
 import { Persistence } from "./Persistence.js"
 import { Run, type SavedTask, type Tree } from "./Run.js"
@@ -61,11 +68,32 @@ export interface Request {
   readonly continues: (loaded: Loaded) => boolean
 }
 
-/** Reads the checkpoint that a run starts from. */
-const load = Effect.fnUntraced(function* (request: Request) {
+type Service = Context.Tag.Service<typeof Checkpointer>
+
+interface Found {
+  readonly loaded: Loaded | undefined
+  readonly head: number
+}
+
+const NOTHING: Found = { loaded: undefined, head: 0 }
+
+type LoadError = CheckpointDecodeError | CheckpointerError | ThreadConflict | UnknownCheckpoint
+
+/** The checkpoint that a run starts from. */
+const find = (request: Request): Effect.Effect<Found, LoadError> => {
   const { checkpointer, thread } = request.tree
-  if (request.loaded !== undefined) return { loaded: request.loaded, head: request.loaded.head }
-  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return NOTHING
+  if (request.loaded !== undefined) return Effect.succeed({ loaded: request.loaded, head: request.loaded.head })
+  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) {
+    return Effect.succeed(NOTHING)
+  }
+  return load(request, checkpointer, thread)
+}
+
+const load = Effect.fnUntraced(function* (
+  request: Request,
+  checkpointer: Service,
+  thread: string
+): Generator<any, Found, any> {
   yield* request.tree.saves!.release(request.namespace)
   const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at ?? undefined)
   if (request.at === null) return { loaded: undefined, head: loaded?.head ?? 0 }
@@ -77,9 +105,7 @@ const load = Effect.fnUntraced(function* (request: Request) {
   }
   const older = checkpointer.list({ thread, namespace: request.namespace }).pipe(Stream.filter(request.belongs))
   return { loaded: Option.getOrUndefined(yield* Stream.runHead(older)), head: loaded.head }
-})
-
-const NOTHING: { readonly loaded: Loaded | undefined; readonly head: number } = { loaded: undefined, head: 0 }
+}) as (request: Request, checkpointer: Service, thread: string) => Effect.Effect<Found, LoadError>
 
 /** Names that saved channels and nodes may have had before. */
 const currentId = (topology: Topology, name: string): number | undefined =>
@@ -194,7 +220,7 @@ export const savedTasks = (writes: ReadonlyArray<PendingWrite>): ReadonlyMap<str
 /** The run of a request, standing where its checkpoint was saved; it saves nothing itself. */
 export const restored = (
   request: Request,
-  { head, loaded }: Effect.Effect.Success<ReturnType<typeof load>>,
+  { head, loaded }: Found,
   runtime: Runtime.Runtime<any>
 ): Either.Either<Run, CheckpointDecodeError | GraphMismatch> => {
   const { namespace, parents, path, topology, tree } = request
@@ -220,7 +246,7 @@ const NO_SNAPSHOTS = Either.right<ReadonlyArray<Snapshot>>([])
 /** Makes the run that a request asks for, as it was saved. */
 export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
   const { tree } = request
-  const found = yield* load(request)
+  const found = yield* find(request)
   const run = yield* restored(request, found, runtime)
   request.onOpen?.(run)
   const { head, loaded } = found

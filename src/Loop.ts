@@ -33,7 +33,7 @@ import { UNCHECKED, withoutStack } from "./internal/unchecked.js"
 import { decodeWrites, open, plan, type Request } from "./Load.js"
 import type { ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
-import type { Breakpoints, Run, SavedTask } from "./Run.js"
+import { type Breakpoints, NOTHING_SAVED, type Run, type SavedTask } from "./Run.js"
 import { type SavedCall, SavedCalls } from "./SavedCalls.js"
 import { driveInTime, handlerOf, Step } from "./Step.js"
 import { savedQuestions, TaskState } from "./TaskState.js"
@@ -67,26 +67,30 @@ export interface Stops {
 export const run = Effect.fnUntraced(function* (request: Request, stops: Stops): Generator<any, Outcome, any> {
   const runtime = yield* Effect.runtime<any>()
   const { loaded, run } = yield* open(request, runtime)
-  return yield* guarded(run, Effect.zipRight(enter(run, request, loaded), loop(run, stops)))
+  return yield* guarded(
+    run,
+    Effect.flatMap(
+      Effect.suspend(() => enter(run, request, loaded)),
+      () => loop(run, stops)
+    )
+  )
 }) as (request: Request, stops: Stops) => Effect.Effect<Outcome, unknown, any>
 
 /** Whatever happens: no fiber is left behind, and what has to be saved is saved before the run returns. */
 const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.Effect<Outcome, unknown, any> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Effect.exit(restore(body)), (exit) =>
-      Effect.zipRight(
-        Exit.isFailure(exit) ? abandon(run, exit.cause) : Effect.void,
-        Effect.flatMap(
-          Effect.exit(Effect.suspend(() => close(run, exit))),
-          (closed): Effect.Effect<Outcome, unknown> => {
-            if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
-            if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
-            return Effect.succeed(withFinishedSiblings(run, exit.value))
-          }
-        )
-      )
-    )
-  )
+  Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(body)), (exit) => ended(run, exit)))
+
+const ended = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outcome, unknown> => {
+  if (Exit.isSuccess(exit) && run.persistence === undefined)
+    return Effect.succeed(withFinishedSiblings(run, exit.value))
+  const stopped = Exit.isFailure(exit) ? abandon(run, exit.cause) : Effect.void
+  const closed = Effect.zipRight(stopped, Effect.exit(Effect.suspend(() => close(run, exit))))
+  return Effect.flatMap(closed, (closed): Effect.Effect<Outcome, unknown> => {
+    if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
+    if (Exit.isFailure(closed)) return Effect.failCause(closed.cause)
+    return Effect.succeed(withFinishedSiblings(run, exit.value))
+  })
+}
 
 /** Stops what still runs of an unfinished superstep, and keeps what has finished. */
 const abandon = (run: Run, cause: Cause.Cause<unknown>): Effect.Effect<void> => {
@@ -328,8 +332,6 @@ const commit = (run: Run, step: Step, applied: Applied): Effect.Effect<void, Sav
 }
 
 const NO_TASKS: Run["tasks"] = []
-
-const NOTHING_SAVED: Run["saved"] = new Map()
 
 const ranOf = (run: Run): ReadonlyArray<string> =>
   run.tasks.length === 1

@@ -124,8 +124,8 @@ const requestOf = (
   const place = [...run.place, { seq: run.seq, task: task.key }]
   const saves = persistence !== "none" && run.persistence !== undefined
   if (stable && saves && !claims(run.tree.remembering, namespace, place)) return undefined
-  const pin = run.tree.pins.get(namespace)
-  run.tree.pins.delete(namespace)
+  const pin = run.tree.pins?.get(namespace)
+  run.tree.pins?.delete(namespace)
   return {
     topology,
     tree: reader === undefined ? run.tree : { ...run.tree, sink: beside(run.tree.sink, reader, run.path.length + 1) },

@@ -73,7 +73,7 @@ export interface Tree {
   readonly control: Control
   readonly sink: Sink | undefined
   /** Checkpoints that subgraphs go back to when they are next run, by namespace. */
-  readonly pins: Map<string, string>
+  readonly pins: Map<string, string> | undefined
   /** Subgraphs that remember and the tasks that run them, by namespace. */
   readonly remembering: Map<string, Run["place"]>
   /** Answers by interrupt id: saved ones and those that this call brings. */
@@ -84,6 +84,8 @@ export interface Tree {
 export interface SavedTask {
   readonly rows: ReadonlyArray<PendingWrite>
 }
+
+export const NOTHING_SAVED: ReadonlyMap<string, SavedTask> = new Map()
 
 /** Where a run stops before or after nodes. */
 export type Breakpoints = ReadonlySet<string> | "*"
@@ -111,7 +113,7 @@ export class Run {
   tasks: ReadonlyArray<TaskState> = []
   /** The superstep that runs, or ran last. */
   current: Step | undefined = undefined
-  saved: ReadonlyMap<string, SavedTask> = new Map()
+  saved: ReadonlyMap<string, SavedTask> = NOTHING_SAVED
   /** Nodes of the superstep that made the current checkpoint. */
   ran: ReadonlyArray<string> = []
   /** Why the current checkpoint was made. */

@@ -53,8 +53,9 @@ export interface Target {
 
 /** A run's options over its graph's: what is `undefined` says nothing, and metadata is merged key by key. */
 export const merge = <O extends Options>(defaults: Options, options: O | undefined): O => {
-  const merged = Object.fromEntries([...saidIn(defaults), ...saidIn(options ?? {})])
-  const both = defaults.metadata !== undefined && options?.metadata !== undefined
+  if (options === undefined) return defaults as O
+  const merged = Object.fromEntries([...saidIn(defaults), ...saidIn(options)])
+  const both = defaults.metadata !== undefined && options.metadata !== undefined
   return (both ? { ...merged, metadata: { ...defaults.metadata, ...options.metadata } } : merged) as O
 }
 
@@ -127,7 +128,7 @@ const treeOf = (options: Options, target: Target, sink: Sink | undefined): Tree 
   fence: options.fence,
   control: options.control ?? { drain: undefined },
   sink,
-  pins: new Map(target.pins),
+  pins: target.pins === undefined ? undefined : new Map(target.pins),
   remembering: new Map(),
   answers: new Map()
 })

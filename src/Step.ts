@@ -19,7 +19,7 @@ import { encodeWrites } from "./Load.js"
 import { addresses, commandIn, ParentCommand } from "./Output.js"
 import type { SaveError } from "./Persistence.js"
 import type { Run } from "./Run.js"
-import { handlerPlan, TaskState } from "./TaskState.js"
+import { handlerPlan, NO_WRITES, TaskState, TaskView } from "./TaskState.js"
 
 export class Step {
   readonly tasks: Array<TaskState>
@@ -62,7 +62,7 @@ export class Step {
   private start(task: TaskState, effect: Effect.Effect<void, unknown, any> | undefined): void {
     task.status = "running"
     this.running++
-    const fiber = this.run.fork(effect ?? attempt(task), task.view)
+    const fiber = this.run.fork(effect ?? attempt(task), new TaskView(task))
     task.fiber = fiber
     const exit = fiber.unsafePoll()
     if (exit !== null) this.settle(task, exit)
@@ -100,7 +100,7 @@ export class Step {
 
   private classify(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
     if (task.paused) {
-      task.writes = []
+      task.writes = NO_WRITES
       if (task.stopped instanceof GraphDrained) {
         this.drained ??= task.stopped
         if (task.asked.length === 0) {
@@ -123,11 +123,11 @@ export class Step {
         return
       }
       const { name: activity, occurrence } = replaced
-      task.writes = []
+      task.writes = NO_WRITES
       this.fail(task, Cause.fail(new ActivityMismatch({ activity, node: task.node.name, occurrence })))
       return
     }
-    task.writes = []
+    task.writes = NO_WRITES
     if (this.failed !== undefined && Cause.isInterrupted(exit.cause)) {
       task.status = "cancelled"
       return

@@ -84,7 +84,7 @@ export interface Frame {
   /** The fibers that have paused: whoever asks again has swallowed the pause and goes no further. */
   readonly askers: Set<FiberId.FiberId>
   /** Questions without answer; none for a static breakpoint of a nested run. */
-  readonly asked: Array<PendingInterrupt>
+  asked: ReadonlyArray<PendingInterrupt>
   /** Set by an answer that does not decode: the run fails with it and the pause stays. */
   invalidAnswer: InvalidAnswer | undefined
   /** Set by a failure that is the run's, not the node's: a drain, or a save that failed. */
@@ -92,7 +92,7 @@ export interface Frame {
   /** Results of activities, once there are any. */
   readonly saved: SavedCalls | undefined
   /** Failures of activities in this attempt: saved only if the task pauses after all. */
-  readonly failures: Array<SavedCall>
+  failures: ReadonlyArray<SavedCall>
   /** The id of the interrupt at a position. */
   readonly interruptId: (position: string) => string
   readonly answerTo: (id: string) => { readonly value: Json } | undefined
@@ -193,7 +193,7 @@ export const stoppingAt =
 
 /** Records a pause of the task, asked by a fiber of it. @internal */
 export const pause = (frame: Frame, asker: FiberId.FiberId, questions: ReadonlyArray<PendingInterrupt>): void => {
-  for (const question of questions) frame.asked.push(question)
+  frame.asked = [...frame.asked, ...questions]
   frame.askers.add(asker)
   frame.onPause()
 }

@@ -71,14 +71,18 @@ export const savedQuestions = (text: string): Array<PendingInterrupt> =>
     (question) => new PendingInterrupt(question, UNCHECKED)
   )
 
-/** The engine's record of a task. */
+export const NO_WRITES: ReadonlyArray<Write> = []
+const NO_QUESTIONS: ReadonlyArray<PendingInterrupt> = []
+const NO_FAILURES: ReadonlyArray<SavedCall> = []
+
+/** The engine's record of a task. Thousands of them live until a barrier: what most don't have is not made for them. */
 export class TaskState implements TaskWrites, Frame, Scope {
   readonly node: Node
   readonly send: Send | undefined
   readonly index: number
-  readonly key: string
-  readonly view: TaskView
-  writes: Array<Write> = []
+  /** Made when it is first asked for. */
+  private ownKey: string | undefined
+  writes: ReadonlyArray<Write> = NO_WRITES
   status: Status = "planned"
   /** How the task failed: a `Cause`. */
   failure: Cause.Cause<unknown> | undefined = undefined
@@ -97,14 +101,13 @@ export class TaskState implements TaskWrites, Frame, Scope {
   private askersOnce: Set<FiberId.FiberId> | undefined = undefined
   interrupts = 0
   children = 0
-  asked: Array<PendingInterrupt> = []
+  asked: ReadonlyArray<PendingInterrupt> = NO_QUESTIONS
   invalidAnswer: InvalidAnswer | undefined = undefined
   stopped: Stopping | undefined = undefined
-  readonly scope = ""
   calls: Map<string, number> | undefined = undefined
   body: unknown = undefined
   saved: SavedCalls | undefined = undefined
-  failures: Array<SavedCall> = []
+  failures: ReadonlyArray<SavedCall> = NO_FAILURES
   /** Restarts the idle timeout, if there is one; some count heartbeats alone. */
   onProgress: ((heartbeat: boolean) => void) | undefined = undefined
 
@@ -116,8 +119,15 @@ export class TaskState implements TaskWrites, Frame, Scope {
     this.node = plan.node
     this.send = plan.send
     this.index = plan.index
-    this.key = savedKey(run, plan)
-    this.view = new TaskView(this)
+    this.ownKey = run.saved.size === 0 ? undefined : savedKey(run, plan)
+  }
+
+  /** The name it is saved under. */
+  get key(): string {
+    return (this.ownKey ??= taskKey(this))
+  }
+  get scope(): string {
+    return ""
   }
 
   get askers(): Set<FiberId.FiberId> {
@@ -137,12 +147,12 @@ export class TaskState implements TaskWrites, Frame, Scope {
 
   /** Forgets what an attempt did: counters restart, so that a replay meets the same interrupts and calls. */
   restart(): void {
-    this.writes = []
+    this.writes = NO_WRITES
     this.interrupts = 0
     this.children = 0
     this.calls = undefined
     this.saved?.restart()
-    this.failures = []
+    this.failures = NO_FAILURES
   }
 
   /** Takes over a failure that was saved: its error handler runs instead of the node. */
