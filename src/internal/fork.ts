@@ -53,11 +53,22 @@ class With implements Services {
 /** Starts an effect at once, with a service of its own. */
 export type Fork<Service> = <A, E>(effect: Effect.Effect<A, E, any>, service: Service) => Fiber.RuntimeFiber<A, E>
 
+/** What every fiber is given anew. */
+const GIVEN: ReadonlyArray<FiberRef.FiberRef<any>> = [
+  FiberRef.currentContext,
+  FiberRef.currentRuntimeFlags,
+  FiberRef.currentScheduler
+]
+
 /** Starts effects that share a runtime, each with its own service of this tag. */
 export const makeFork = <Id, Service>(runtime: Runtime.Runtime<any>, tag: Context.Tag<Id, Service>): Fork<Service> => {
   const { context, runtimeFlags } = runtime
-  // Every fiber is told its context: what it would inherit instead need not be copied.
-  const fiberRefs = FiberRefs.delete(runtime.fiberRefs, FiberRef.currentContext)
+  // Mostly nothing else is inherited, and no table has to be copied.
+  const inherited = new Map(runtime.fiberRefs.locals)
+  for (const given of GIVEN) inherited.delete(given)
+  const fiberRefs = FiberRefs.unsafeMake(inherited)
+  const scheduler = FiberRefs.get(runtime.fiberRefs, FiberRef.currentScheduler)
+  const options: Runtime.RunForkOptions = scheduler._tag === "None" ? {} : { scheduler: scheduler.value }
   return (effect, service) =>
     Runtime.runFork(
       Runtime.make({
@@ -65,6 +76,7 @@ export const makeFork = <Id, Service>(runtime: Runtime.Runtime<any>, tag: Contex
         runtimeFlags,
         fiberRefs
       }),
-      effect
+      effect,
+      options
     )
 }
