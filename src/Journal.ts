@@ -19,11 +19,14 @@ interface Log {
   readonly items: Array<string>
 }
 
+/** Of a channel whose new value has no text yet. */
+const FOLDED = Symbol("folded")
+
 /** Collects changes between saves. */
 export class Journal {
-  private changed = new Set<number>()
-  private texts = new Map<number, string | undefined>()
-  private logs = new Map<number, Log>()
+  /** Channels with their new text, where one write tells it. */
+  private changed = new Map<number, string | undefined | typeof FOLDED>()
+  private logs: Map<number, Log> | undefined
   private readonly former: Array<string> = []
 
   constructor(private readonly channels: ChannelTable) {}
@@ -33,9 +36,8 @@ export class Journal {
     for (const [id, writes] of applied.changed) {
       const spec = this.channels.specs[id]!
       if (!spec.tracked) continue
-      this.changed.add(id)
+      this.changed.set(id, spec.append ? FOLDED : textOf(spec, writes))
       if (spec.append) this.recordLog(id, writes)
-      else this.recordText(spec, id, writes)
     }
   }
 
@@ -43,23 +45,15 @@ export class Journal {
   again(id: number, former?: string): void {
     if (former !== undefined) this.former.push(former)
     const spec = this.channels.specs[id]!
-    this.changed.add(id)
+    this.changed.set(id, FOLDED)
     if (!spec.append) return
     const encoded = spec.codec.encodeUpdate(this.channels.get(id))
+    this.logs ??= new Map()
     this.logs.set(id, { reset: true, items: Either.isRight(encoded) ? encoded.right.items!.slice() : [] })
   }
 
-  private recordText(spec: ChannelSpec, id: number, writes: ReadonlyArray<Write>): void {
-    const { kind } = spec.channel.definition
-    const last = writes[writes.length - 1]?.encoded
-    if (last !== undefined && (kind === "lastValue" || kind === "ephemeral" || kind === "anyValue")) {
-      this.texts.set(id, last.text)
-    } else {
-      this.texts.delete(id)
-    }
-  }
-
   private recordLog(id: number, writes: ReadonlyArray<Write>): void {
+    this.logs ??= new Map()
     let log = this.logs.get(id)
     if (log === undefined) this.logs.set(id, (log = { reset: false, items: [] }))
     const overwrite = writes.find((write) => write.encoded?.overwrite)
@@ -73,36 +67,43 @@ export class Journal {
   /** The changes since the last drain; fails when a reducer made a value that its schema can't encode. */
   drain(): Either.Either<ReadonlyArray<Change>, InvalidUpdate> {
     const changes: Array<Change> = this.former.map((channel) => ({ _tag: "Drop", channel }))
-    for (const id of this.changed) {
-      const change = this.changeOf(id)
+    for (const [id, text] of this.changed) {
+      const change = this.changeOf(id, text)
       if (Either.isLeft(change)) return Either.left(change.left)
       changes.push(change.right)
     }
     // Not cleared but new: V8 lets a table that was cleared point to the next one, so that one which has grown old keeps
     // all later ones, and what they hold, from being collected cheaply.
-    this.changed = new Set()
-    this.texts = new Map()
-    if (this.logs.size > 0) this.logs = new Map()
+    this.changed = new Map()
+    this.logs = undefined
     this.former.length = 0
     return Either.right(changes)
   }
 
-  private changeOf(id: number): Either.Either<Change, InvalidUpdate> {
+  private changeOf(id: number, known: string | undefined | typeof FOLDED): Either.Either<Change, InvalidUpdate> {
     const spec = this.channels.specs[id]!
     const channel = spec.name
     const version = this.channels.versionOf(id)
-    const log = this.logs.get(id)
+    const log = this.logs?.get(id)
     if (log !== undefined) {
       const { length } = this.channels.cell(id) as AppendCell
       return Either.right({ _tag: "Append", channel, version, reset: log.reset, items: log.items, length })
     }
     if (!this.channels.live.has(id)) return Either.right({ _tag: "Drop", channel })
-    if (this.texts.has(id)) return Either.right({ _tag: "Set", channel, version, text: this.texts.get(id) })
+    if (known !== FOLDED) return Either.right({ _tag: "Set", channel, version, text: known })
     const text = spec.codec.encodeState(this.channels.cell(id).snapshot())
     if (Either.isRight(text)) return Either.right({ _tag: "Set", channel, version, text: text.right })
     const { detail, path, reason } = text.left
     return Either.left(new InvalidUpdate({ reason, channel, path, detail: `its new value can't be saved: ${detail}` }))
   }
+}
+
+const textOf = ({ channel }: ChannelSpec, writes: ReadonlyArray<Write>): string | undefined | typeof FOLDED => {
+  const { kind } = channel.definition
+  const last = writes[writes.length - 1]?.encoded
+  return last !== undefined && (kind === "lastValue" || kind === "ephemeral" || kind === "anyValue")
+    ? last.text
+    : FOLDED
 }
 
 /** The encoded state as it was last saved, kept by the changes that saved it. */
