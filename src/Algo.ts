@@ -307,15 +307,15 @@ const localView = (
   writes: ReadonlyArray<Write>
 ): Either.Either<Record<string, unknown>, InvalidUpdate> => {
   const shape = channels.shapeOf(reads)
-  const values = channels.valuesOf(shape)
-  for (const id of channels.transients) if (id < values.length) values[id] = MISSING
-  for (const [id, own] of groupWrites([], writes)) {
-    if (id >= values.length) continue
-    const result = withOwn(channels, id, own.map(valueOf))
+  const own = new Map<number, unknown>()
+  for (const id of channels.transients) if (id < shape.length) own.set(id, MISSING)
+  for (const [id, group] of groupWrites([], writes)) {
+    if (id >= shape.length) continue
+    const result = withOwn(channels, id, group.map(valueOf))
     if (Either.isLeft(result)) return Either.left(result.left)
-    values[id] = result.right
+    own.set(id, result.right)
   }
-  return Either.right(View.make(shape, values))
+  return Either.right(View.make(shape, channels.valuesOf(shape), own))
 }
 
 /**

@@ -36,7 +36,7 @@ export class ChannelTable {
   readonly transients = new Set<number>()
   private unfinished: Set<number> | undefined
   /** Values by number as they were when a wide record was last read, and the channels that changed since then. */
-  private values: Array<unknown> | undefined
+  private values: ReadonlyArray<unknown> | undefined
   private stale: Set<number> | undefined
 
   constructor(
@@ -136,14 +136,17 @@ export class ChannelTable {
     return shape
   }
 
-  /** The values of these channels by number, in an array that the caller may change. */
-  valuesOf(shape: View.Shape): Array<unknown> {
-    const values = (this.values ??= [])
-    const stale = (this.stale ??= new Set())
+  /** The values of these channels by number; the array is not changed any more. */
+  valuesOf(shape: View.Shape): ReadonlyArray<unknown> {
+    const { stale, values: last = [] } = this
+    if (stale === undefined) this.stale = new Set()
+    else if (stale.size === 0 && last.length >= shape.length) return last
+    const values = last.slice()
     for (let id = values.length; id < shape.length; id++) values.push(this.get(id))
-    for (const id of stale) if (id < values.length) values[id] = this.get(id)
-    stale.clear()
-    return values.slice(0, shape.length)
+    for (const id of stale ?? []) if (id < values.length) values[id] = this.get(id)
+    stale?.clear()
+    this.values = values
+    return values
   }
 }
 

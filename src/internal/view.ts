@@ -33,24 +33,28 @@ const UNFILLED = Object.create(Object.prototype, {
 class Handler implements ProxyHandler<Target> {
   constructor(
     private readonly shape: Shape,
-    private values: ReadonlyArray<unknown> | undefined
+    private values: ReadonlyArray<unknown> | undefined,
+    private readonly own: ReadonlyMap<number, unknown> | undefined
   ) {}
 
+  private valueAt(position: number): unknown {
+    return this.own?.has(position) ? this.own.get(position) : this.values![position]
+  }
+
   private fill(target: Target): Target {
-    const { shape, values } = this
-    if (values === undefined) return target
-    this.values = undefined
+    if (this.values === undefined) return target
     Object.setPrototypeOf(target, Object.prototype)
-    for (const [name, position] of shape.positions) {
-      const value = values[position]
+    for (const [name, position] of this.shape.positions) {
+      const value = this.valueAt(position)
       if (value !== MISSING) define(target, name, value)
     }
+    this.values = undefined
     return target
   }
 
   private lookUp(key: PropertyKey): unknown {
     const position = typeof key === "string" ? this.shape.positions.get(key) : undefined
-    return position === undefined ? MISSING : this.values![position]
+    return position === undefined ? MISSING : this.valueAt(position)
   }
 
   get(target: Target, key: PropertyKey) {
@@ -97,6 +101,9 @@ const define = (target: Target, name: string, value: unknown): void => {
   }
 }
 
-/** A record of these values; the array must not change any more. */
-export const make = (shape: Shape, values: ReadonlyArray<unknown>): Record<string, unknown> =>
-  new Proxy(Object.create(UNFILLED) as Target, new Handler(shape, values))
+/** A record of these values, some of them replaced; neither must change any more. */
+export const make = (
+  shape: Shape,
+  values: ReadonlyArray<unknown>,
+  own?: ReadonlyMap<number, unknown>
+): Record<string, unknown> => new Proxy(Object.create(UNFILLED) as Target, new Handler(shape, values, own))
