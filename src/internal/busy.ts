@@ -1,6 +1,7 @@
 /** One run at a time on a thread, within this process. Other processes are kept off by compare-and-set at the commit. */
 import * as Effect from "effect/Effect"
 import { CheckpointerError, RunCancelled, ThreadBusy } from "../GraphError.js"
+import { uninterruptibleMask } from "./regions.js"
 
 /** What to do when a run of the thread is in progress. */
 export type Multitask = "reject" | "enqueue" | "interrupt" | "rollback"
@@ -15,12 +16,12 @@ export interface Holder {
   replaced: RunCancelled | undefined
   /** The checkpoint that the run started from; `null` for an empty thread, `undefined` while it is not known. */
   base: string | null | undefined
+  /** Set while the run waits for its turn. */
+  begin: (() => void) | undefined
 }
 
-interface Line {
-  readonly holders: Set<Holder>
-  readonly turn: Effect.Semaphore
-}
+/** The runs of a thread in the order of their turns: the first one runs, the others wait. */
+type Line = Set<Holder>
 
 const lines = new WeakMap<object, Map<string, Line>>()
 
@@ -28,8 +29,24 @@ const lineOf = (storage: object, thread: string): Line => {
   let threads = lines.get(storage)
   if (threads === undefined) lines.set(storage, (threads = new Map()))
   let line = threads.get(thread)
-  if (line === undefined) threads.set(thread, (line = { holders: new Set(), turn: Effect.unsafeMakeSemaphore(1) }))
+  if (line === undefined) threads.set(thread, (line = new Set()))
   return line
+}
+
+const firstOf = (line: Line): Holder | undefined => line.values().next().value
+
+const turnOf = (line: Line, holder: Holder): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const begin = () => resume(Effect.void)
+    if (firstOf(line) === holder) begin()
+    else holder.begin = begin
+  })
+
+const leave = (storage: object, thread: string, line: Line, holder: Holder): void => {
+  line.delete(holder)
+  const next = firstOf(line)
+  if (next === undefined) lines.get(storage)?.delete(thread)
+  else next.begin?.()
 }
 
 const replace = (holders: Iterable<Holder>, error: RunCancelled): void => {
@@ -48,8 +65,7 @@ export const opened = (holder: Holder, base: string | null, cancel: (error: RunC
 
 /** Stops the runs that hold the thread or wait for it; yields how many there were. */
 export const cancel = (storage: object, thread: string): number => {
-  const holders = lines.get(storage)?.get(thread)?.holders ?? []
-  const running = Array.from(holders)
+  const running = Array.from(lines.get(storage)?.get(thread) ?? [])
   replace(running, new RunCancelled({ thread, reason: "cancel" }))
   return running.length
 }
@@ -69,18 +85,20 @@ export const exclusive = <A, E, R>(
       return Effect.die(
         new RangeError(`multitask is one of ${Array.from(POLICIES, (one) => `"${one}"`).join(", ")}, not "${policy}"`)
       )
-    const line = lineOf(storage, thread)
-    const before = Array.from(line.holders)
-    if (before.length > 0 && policy === "reject") return new ThreadBusy({ thread })
-    const holder: Holder = { cancel: undefined, replaced: undefined, base: undefined }
-    line.holders.add(holder)
-    if (policy === "interrupt" || policy === "rollback") replace(before, new RunCancelled({ thread, reason: policy }))
-    const release = Effect.sync(() => {
-      line.holders.delete(holder)
-      if (line.holders.size === 0) lines.get(storage)?.delete(thread)
+    return uninterruptibleMask((restore): Effect.Effect<A, E | ThreadBusy, R> => {
+      const line = lineOf(storage, thread)
+      const before = Array.from(line)
+      if (before.length > 0 && policy === "reject") return new ThreadBusy({ thread })
+      const holder: Holder = { cancel: undefined, replaced: undefined, base: undefined, begin: undefined }
+      line.add(holder)
+      if (policy === "interrupt" || policy === "rollback") replace(before, new RunCancelled({ thread, reason: policy }))
+      const body = Effect.suspend(() => effect(holder, policy === "rollback" ? before[0]?.base : undefined))
+      const inTurn = before.length === 0 ? body : Effect.zipRight(turnOf(line, holder), body)
+      return Effect.flatMap(Effect.exit(restore(inTurn)), (exit) => {
+        leave(storage, thread, line, holder)
+        return exit
+      })
     })
-    const body = Effect.suspend(() => effect(holder, policy === "rollback" ? before[0]?.base : undefined))
-    return Effect.ensuring(line.turn.withPermits(1)(body), release)
   })
 
 /** Copies something to a thread while nobody runs it. */
