@@ -40,6 +40,12 @@ export interface EncodedThread {
   readonly metadata: string
 }
 
+/** What a thread does from now on; `now` is in milliseconds since the epoch. */
+export interface EncodedStatus {
+  readonly status: ThreadStatus
+  readonly now: number
+}
+
 /** A pending write as a driver keeps it. */
 export interface EncodedWrite extends PendingWrite {
   /** True where a new value replaces the old one; otherwise the first one stays. */
@@ -97,12 +103,16 @@ export interface Encoded {
   ) => Effect.Effect<ReadonlyArray<EncodedRow>, CheckpointerError>
   /** Appends rows in their order, each atomically; says which ones were refused. */
   readonly append: (rows: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<boolean>, CheckpointerError>
-  /** Saves pending writes of a checkpoint atomically; false if it does not exist or a newer fence was taken. */
+  /**
+   * Saves pending writes of a checkpoint, with the thread's status where that changes, atomically; false if the
+   * checkpoint does not exist or a newer fence was taken.
+   */
   readonly putWrites: (
     address: Address,
     seq: number,
     writes: ReadonlyArray<EncodedWrite>,
-    fence: number | undefined
+    fence: number | undefined,
+    status?: EncodedStatus | undefined
   ) => Effect.Effect<boolean, CheckpointerError>
   readonly dropWrites: (
     address: Address,

@@ -159,12 +159,16 @@ export class Checkpointer extends Context.Tag("effect-pregel/Checkpointer")<
      * `ThreadConflict`; a commit that builds on a refused one is refused as well.
      */
     readonly write: (staged: ReadonlyArray<Staged>) => Effect.Effect<void, CheckpointerError | ThreadConflict>
-    /** Saves pending writes of a stored checkpoint (else `ThreadConflict`). Results, answers and activities: the first wins; others are replaced. */
+    /**
+     * Saves pending writes of a stored checkpoint (else `ThreadConflict`), and with them what the thread does from now
+     * on. Results, answers and activities: the first wins; others are replaced.
+     */
     readonly putWrites: (
       address: Address,
       seq: number,
       writes: ReadonlyArray<PendingWrite>,
-      fence?: number | undefined
+      fence?: number | undefined,
+      status?: ThreadStatus | undefined
     ) => Effect.Effect<void, CheckpointerError | ThreadConflict>
     /** Forgets pending writes of some tasks of a checkpoint. */
     readonly dropWrites: (
@@ -287,7 +291,7 @@ export const limited = (
       append: (rows) =>
         problemOf(rows.flatMap(({ data, log, writes }) => [data, log, ...writes.map(({ value }) => value)])) ??
         encoded.append(rows),
-      putWrites: (address, seq, writes, fence) =>
-        problemOf(writes.map(({ value }) => value)) ?? encoded.putWrites(address, seq, writes, fence)
+      putWrites: (address, seq, writes, fence, status) =>
+        problemOf(writes.map(({ value }) => value)) ?? encoded.putWrites(address, seq, writes, fence, status)
     })
   })

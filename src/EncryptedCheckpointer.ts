@@ -160,9 +160,9 @@ const encryptAppends = (codec: Codec) =>
 
 const writing = (encoded: Encoded, codec: Codec): Pick<Encoded, "append" | "putWrites" | "rewrite" | "putThread"> => ({
   append: (rows) => Effect.flatMap(encryptAppends(codec)(rows), encoded.append),
-  putWrites: (address, seq, writes, fence) =>
+  putWrites: (address, seq, writes, fence, status) =>
     Effect.flatMap(codec.encryptWrites(address, seq, writes), (sealed) =>
-      encoded.putWrites(address, seq, sealed, fence)
+      encoded.putWrites(address, seq, sealed, fence, status)
     ),
   rewrite: (change) =>
     Effect.flatMap(

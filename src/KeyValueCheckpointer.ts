@@ -210,13 +210,14 @@ const makeWriting = (store: Store): Pick<Encoded, "append" | "putWrites" | "drop
       }
       return written
     }),
-    putWrites: Effect.fnUntraced(function* (address, seq, added, fence) {
+    putWrites: Effect.fnUntraced(function* (address, seq, added, fence, told) {
       const found = yield* findSpace(address)
       if (found === undefined || seq > found.space.head) return false
       if (fence !== undefined && found.thread.fence > fence) return false
       const parent = yield* row(found.id, found.space, seq)
       if (parent === undefined || !isCheckpoint(parent)) return false
       yield* saveWrites(found.id, found.space, seq, added)
+      if (told !== undefined) yield* save(found, { ...found.thread, status: told.status, updated: told.now })
       return true
     }),
     dropWrites: Effect.fnUntraced(function* (address, seq, tasks) {

@@ -29,6 +29,7 @@ import {
   UnknownNode
 } from "./GraphError.js"
 import { deepFreeze } from "./internal/freeze.js"
+import { uninterruptibleMask } from "./internal/regions.js"
 import { UNCHECKED, withoutStack } from "./internal/unchecked.js"
 import { decodeWrites, open, plan, type Request } from "./Load.js"
 import type { ParentCommand } from "./Output.js"
@@ -78,7 +79,7 @@ export const run = Effect.fnUntraced(function* (request: Request, stops: Stops):
 
 /** Whatever happens: no fiber is left behind, and what has to be saved is saved before the run returns. */
 const guarded = (run: Run, body: Effect.Effect<Outcome, unknown, any>): Effect.Effect<Outcome, unknown, any> =>
-  Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(body)), (exit) => ended(run, exit)))
+  uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(body)), (exit) => ended(run, exit)))
 
 const ended = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outcome, unknown> => {
   if (Exit.isSuccess(exit) && run.persistence === undefined)
@@ -114,8 +115,8 @@ const close = (run: Run, exit: Exit.Exit<Outcome, unknown>): Effect.Effect<void,
   if (persistence === undefined) return Effect.void
   const status = statusAfter(exit)
   const closed = persistence.close(status)
-  // A run that ended well told so with its last checkpoint.
-  const told = tree.durability === "exit" || (status === "idle" && Exit.isSuccess(exit))
+  // A run that ended well told so with its last checkpoint, one that paused with its question.
+  const told = tree.durability === "exit" || (status === "idle" && Exit.isSuccess(exit)) || persistence.told === status
   if (run.namespace !== "" || told) return closed
   return Effect.zipRight(closed, tree.checkpointer!.setStatus(tree.thread!, status))
 }
@@ -284,7 +285,7 @@ const stop = Effect.fnUntraced(function* (run: Run): Generator<any, Outcome, any
 
 const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any, Outcome, any> {
   if (run.persistence !== undefined) {
-    yield* run.persistence.put(step.unsavedRows())
+    yield* run.persistence.put(step.unsavedRows(), run.namespace === "" ? "paused" : undefined)
   }
   const next = run.tasks
     .filter((task) => task.status === "paused")

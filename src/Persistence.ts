@@ -24,6 +24,7 @@ import {
 } from "./Checkpoint.js"
 import type { Checkpointer, Commit, Lineage } from "./Checkpointer.js"
 import type { CheckpointerError, InvalidUpdate, ThreadConflict } from "./GraphError.js"
+import { uninterruptible } from "./internal/regions.js"
 import type { Journal, Mirror } from "./Journal.js"
 import type { Run } from "./Run.js"
 import type { SaveQueue } from "./SaveQueue.js"
@@ -62,6 +63,8 @@ export class Persistence {
   /** With `exit`: the newest checkpoint and the pending writes of its tasks, saved when the run ends. */
   private held: { readonly save: Save; readonly seq: number } | undefined
   private heldWrites: Array<PendingWrite> = []
+  /** What was last told of the thread together with pending writes. */
+  told: ThreadStatus | undefined
   /** The parent of the newest checkpoint. */
   parentOfCurrent: Commit["parent"]
 
@@ -122,14 +125,15 @@ export class Persistence {
 
   /** A save in progress is not interrupted: whoever stops the run waits for it. */
   private write(commit: Commit): Effect.Effect<void, CheckpointerError | ThreadConflict> {
-    return Effect.uninterruptible(Effect.map(this.storage.commit(commit), (lineage) => this.moved(commit, lineage)))
+    return uninterruptible(Effect.map(this.storage.commit(commit), (lineage) => this.moved(commit, lineage)))
   }
 
   private writeRows(
     seq: number,
-    writes: ReadonlyArray<PendingWrite>
+    writes: ReadonlyArray<PendingWrite>,
+    status?: ThreadStatus
   ): Effect.Effect<void, CheckpointerError | ThreadConflict> {
-    return Effect.uninterruptible(this.storage.putWrites(this.address, seq, writes, this.run.tree.fence))
+    return uninterruptible(this.storage.putWrites(this.address, seq, writes, this.run.tree.fence, status))
   }
 
   private build(save: Save): Either.Either<Commit, InvalidUpdate> {
@@ -168,17 +172,18 @@ export class Persistence {
     this.lineage = lineage
   }
 
-  /** Saves pending writes of the current checkpoint as the durability says. */
-  put(writes: ReadonlyArray<PendingWrite>): Effect.Effect<void, SaveError> {
+  /** Saves pending writes of the current checkpoint as the durability says, and what they mean for the thread. */
+  put(writes: ReadonlyArray<PendingWrite>, status?: ThreadStatus): Effect.Effect<void, SaveError> {
     if (writes.length === 0) return Effect.void
     switch (this.run.tree.durability) {
       case "exit":
         this.hold(writes)
         return Effect.void
       case "async":
-        return this.saves.add({ address: this.address, seq: this.run.seq, writes }, this.run.runtime)
+        this.told = status
+        return this.saves.add({ address: this.address, seq: this.run.seq, writes, status }, this.run.runtime)
       case "sync":
-        return this.writeRows(this.run.seq, writes)
+        return Effect.map(this.writeRows(this.run.seq, writes, status), () => void (this.told = status))
     }
   }
 

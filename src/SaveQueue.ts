@@ -8,7 +8,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
-import type { Address, PendingWrite } from "./Checkpoint.js"
+import type { Address, PendingWrite, ThreadStatus } from "./Checkpoint.js"
 import type { Checkpointer, Staged } from "./Checkpointer.js"
 import type { CheckpointerError, ThreadConflict } from "./GraphError.js"
 
@@ -22,6 +22,8 @@ export interface Rows {
   readonly address: Address
   readonly seq: number
   readonly writes: ReadonlyArray<PendingWrite>
+  /** What the thread does from now on, if that changes. */
+  readonly status: ThreadStatus | undefined
 }
 
 const MAX_QUEUED = 64
@@ -73,7 +75,7 @@ export class SaveQueue {
           }
           if (commits.length > 0) yield* this.storage.write(commits)
           commits = []
-          yield* this.storage.putWrites(item.address, item.seq, item.writes, this.fence)
+          yield* this.storage.putWrites(item.address, item.seq, item.writes, this.fence, item.status)
         }
         if (commits.length > 0) yield* this.storage.write(commits)
       }

@@ -462,8 +462,8 @@ describe("a process that may have lost its thread", () => {
       const doubt = { settled: 0, reasons: () => reasons }
       const standingStill: typeof storage = {
         ...storage,
-        putWrites: (address, seq, writes, fence) =>
-          Effect.tap(storage.putWrites(address, seq, writes, fence), () => {
+        putWrites: (address, seq, writes, ...others) =>
+          Effect.tap(storage.putWrites(address, seq, writes, ...others), () => {
             if (writes.length > 0) return Effect.void
             asked++
             if (asked > 1) return Effect.void

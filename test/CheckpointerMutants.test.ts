@@ -54,9 +54,9 @@ const neverForgets = (encoded: Encoded): Partial<Encoded> => {
   const kept = new Map<string, ReadonlyArray<PendingWrite>>()
   const keyOf = ({ namespace, thread }: Address, seq: number) => JSON.stringify([thread, namespace, seq])
   return {
-    putWrites: (address, seq, writes, fence) => {
+    putWrites: (address, seq, writes, fence, status) => {
       kept.set(keyOf(address, seq), writes)
-      return encoded.putWrites(address, seq, writes, fence)
+      return encoded.putWrites(address, seq, writes, fence, status)
     },
     read: (address, seq) =>
       Effect.map(encoded.read(address, seq), ({ head, row }) => ({
@@ -91,30 +91,30 @@ const mutants: Readonly<Record<string, Mutant>> = {
       )
   })),
   "duplicated writes": driver((encoded) => ({
-    putWrites: (address, seq, writes, fence) =>
+    putWrites: (address, seq, writes, ...others) =>
       encoded.putWrites(
         address,
         seq,
         [...writes, ...writes.map((one, i) => ({ ...one, task: `${one.task}${i}` }))],
-        fence
+        ...others
       )
   })),
   "overwritten slots": driver((encoded) => ({
-    putWrites: (address, seq, writes, fence) =>
+    putWrites: (address, seq, writes, ...others) =>
       encoded.putWrites(
         address,
         seq,
         writes.map((one) => ({ ...one, replace: true })),
-        fence
+        ...others
       )
   })),
   "interrupts that are never replaced": driver((encoded) => ({
-    putWrites: (address, seq, writes, fence) =>
+    putWrites: (address, seq, writes, ...others) =>
       encoded.putWrites(
         address,
         seq,
         writes.map((one) => ({ ...one, replace: false })),
-        fence
+        ...others
       )
   })),
   "forgotten clean-up": driver(neverForgets),
@@ -125,7 +125,10 @@ const mutants: Readonly<Record<string, Mutant>> = {
   })),
   "no fence": driver((encoded) => ({
     append: (rows: ReadonlyArray<Append>) => encoded.append(rows.map((row) => ({ ...row, fence: undefined }))),
-    putWrites: (address, seq, writes) => encoded.putWrites(address, seq, writes, undefined)
+    putWrites: (address, seq, writes, _fence, status) => encoded.putWrites(address, seq, writes, undefined, status)
+  })),
+  "writes that leave the thread's status as it was": driver((encoded) => ({
+    putWrites: (address, seq, writes, fence) => encoded.putWrites(address, seq, writes, fence)
   })),
   "a head that anyone may move": driver(ignoringHead),
   "a LIKE match": driver(likeMatch),

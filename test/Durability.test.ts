@@ -127,9 +127,9 @@ it.effect("in a superstep of several tasks each result is saved as its task fini
       .pipe(
         Effect.provideService(Checkpointer, {
           ...saver,
-          putWrites: (address, seq, writes, fence) => {
+          putWrites: (address, seq, writes, ...others) => {
             saved.push(...writes.map(({ task }) => task))
-            return saver.putWrites(address, seq, writes, fence)
+            return saver.putWrites(address, seq, writes, ...others)
           }
         }),
         Effect.fork

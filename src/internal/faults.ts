@@ -83,7 +83,7 @@ const lost = (call: Call, detail: string) =>
 const half = ({ args, operation }: Call): ReadonlyArray<unknown> => {
   const cut = (list: unknown) => (list as ReadonlyArray<unknown>).slice(0, (list as ReadonlyArray<unknown>).length >> 1)
   if (operation === "append") return [cut(args[0])]
-  if (operation === "putWrites") return [args[0], args[1], cut(args[2]), args[3]]
+  if (operation === "putWrites") return [args[0], args[1], cut(args[2]), args[3], args[4]]
   return args
 }
 

@@ -8,6 +8,7 @@ import type {
   Column,
   Encoded,
   EncodedRow,
+  EncodedStatus,
   EncodedThread,
   EncodedThreadInfo,
   EncodedWrite,
@@ -127,6 +128,13 @@ class Tables {
     return fence !== undefined && (this.threads.get(thread)?.fence ?? 0) > fence
   }
 
+  tell(thread: string, { now, status }: EncodedStatus): void {
+    const found = this.threads.get(thread)
+    if (found === undefined) return
+    found.status = status
+    found.updated = now
+  }
+
   append({ address, created, data, expectedHead, fence, log, requires, seq, thread, writes }: Append): boolean {
     const rows = this.space(address)?.rows ?? []
     if ((rows.at(-1)?.seq ?? 0) !== expectedHead || this.isFenced(address.thread, fence)) return false
@@ -210,12 +218,13 @@ const makeReading = (tables: Tables): Pick<Encoded, "read" | "data" | "logs" | "
 
 const makeWriting = (tables: Tables): Pick<Encoded, "append" | "putWrites" | "dropWrites" | "rewrite"> => ({
   append: (rows) => Effect.sync(() => appendInOrder(rows, (row) => tables.append(row))),
-  putWrites: (address, seq, writes, fence) =>
+  putWrites: (address, seq, writes, fence, status) =>
     Effect.sync(() => {
       const space = tables.space(address)
       if (space === undefined || rowAt(space.rows, seq) === undefined) return false
       if (tables.isFenced(address.thread, fence)) return false
       saveWrites(space, seq, writes)
+      if (status !== undefined) tables.tell(address.thread, status)
       return true
     }),
   dropWrites: (address, seq, tasks) =>
@@ -246,11 +255,7 @@ const makeThreads = (tables: Tables): Pick<Encoded, Threads> => {
           .map((thread) => infoOf(thread, threads.get(thread)!))
       ),
     putThread: (thread, to, now) => Effect.sync(() => describe(tables.openThread(thread, now), to, now)),
-    setStatus: (thread, status, now) =>
-      Effect.sync(() => {
-        const found = threads.get(thread)
-        if (found !== undefined) Object.assign(found, { status, updated: now })
-      }),
+    setStatus: (thread, status, now) => Effect.sync(() => tables.tell(thread, { status, now })),
     takeFence: (thread, now) => Effect.sync(() => ++tables.openThread(thread, now).fence),
     deleteThread: (thread) => Effect.sync(() => void threads.delete(thread))
   }

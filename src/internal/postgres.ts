@@ -4,7 +4,6 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import type { PendingWrite } from "../Checkpoint.js"
 import type { Append, Encoded, EncodedRow, EncodedWrite, Rewrite } from "../CheckpointDriver.js"
 import {
   appendInOrder,
@@ -14,7 +13,8 @@ import {
   makeThreadTable,
   type Program,
   type Result,
-  run
+  run,
+  toWrites
 } from "./sql.js"
 
 /** Version of the tables. */
@@ -192,14 +192,18 @@ const appendStatement = (append: Append): readonly [text: string, params: Readon
   return [text, params]
 }
 
-const PUT_WRITES = (isFenced: boolean) =>
-  // The lock keeps the namespace from being deleted before the writes are there.
-  `WITH ${isFenced ? lockedFence("SHARE") : ""}found AS (SELECT n.key FROM pregel_namespaces n WHERE ${NAMESPACE} AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $3::bigint AND c.data <> '')${
-    isFenced ? unfenced("$10") : ""
-  } FOR SHARE)${savingWrites("found", "$3", 4)} SELECT key FROM found`
+/** A part of a statement that changes the thread's status if the writes are saved. */
+const telling = (at: number) =>
+  `, told AS (UPDATE pregel_threads t SET status = $${at}, updated = $${at + 1}::bigint FROM found WHERE t.thread = $1)`
 
-const PUT = PUT_WRITES(false)
-const PUT_FENCED = PUT_WRITES(true)
+const putWritesText = (isFenced: boolean, tells: boolean) =>
+  // The lock keeps the namespace from being deleted before the writes are there.
+  `WITH ${isFenced ? lockedFence(tells ? "NO KEY UPDATE" : "SHARE") : ""}found AS (SELECT n.key FROM pregel_namespaces n WHERE ${NAMESPACE} AND EXISTS (SELECT 1 FROM pregel_checkpoints c WHERE c.key = n.key AND c.seq = $3::bigint AND c.data <> '')${
+    isFenced ? unfenced("$10") : ""
+  } FOR SHARE)${savingWrites("found", "$3", 4)}${tells ? telling(isFenced ? 11 : 10) : ""} SELECT key FROM found`
+
+const PUT = { plain: putWritesText(false, false), telling: putWritesText(false, true) }
+const PUT_FENCED = { plain: putWritesText(true, false), telling: putWritesText(true, true) }
 
 function* appendOne(append: Append, again: boolean): Program<boolean> {
   const [text, params] = appendStatement(append)
@@ -236,22 +240,17 @@ const makeWriting = (db: Db, guard: Guard): Pick<Encoded, "append" | "putWrites"
       return rows.length === 1 ? db.ask(appended) : db.transaction(appended)
     }),
   rewrite: (change) => guard("rewrite", change.address.thread, () => db.transaction(() => rewriteRows(change))),
-  putWrites: ({ namespace, thread }, seq, writes, fence) =>
+  putWrites: ({ namespace, thread }, seq, writes, fence, told) =>
     guard("putWrites", thread, () => {
+      const text = (fence === undefined ? PUT : PUT_FENCED)[told === undefined ? "plain" : "telling"]
       const params = [thread, namespace, seq, ...writeArrays(writes)]
-      return Effect.map(
-        fence === undefined ? db.run(PUT, params) : db.run(PUT_FENCED, [...params, fence]),
-        ({ count }) => count === 1
-      )
+      if (fence !== undefined) params.push(fence)
+      if (told !== undefined) params.push(told.status, told.now)
+      return Effect.map(db.run(text, params), ({ count }) => count === 1)
     }),
   dropWrites: ({ namespace, thread }, seq, tasks) =>
     guard("dropWrites", thread, () => Effect.asVoid(db.run(Q.dropWrites, [thread, namespace, seq, tasks])))
 })
-
-const toWrites = (text: string): ReadonlyArray<PendingWrite> =>
-  text === "[]"
-    ? []
-    : JSON.parse(text).map(([task, path, channel, index, value]: any) => ({ task, path, channel, index, value }))
 
 const toRow = ({ data, seq, writes }: any): EncodedRow => ({ seq: Number(seq), data, writes: toWrites(writes) })
 

@@ -4,7 +4,7 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { ThreadStatus } from "../Checkpoint.js"
+import type { PendingWrite, ThreadStatus } from "../Checkpoint.js"
 import type { Append, Encoded, EncodedThreadInfo } from "../CheckpointDriver.js"
 import { CheckpointerError } from "../GraphError.js"
 
@@ -191,6 +191,14 @@ export const makeThreadTable = (
   setStatus: (thread, status, now) =>
     guard("setStatus", thread, () => Effect.asVoid(db.run(statements.setStatus, [status, now, thread])))
 })
+
+const NO_WRITES: ReadonlyArray<PendingWrite> = []
+
+/** Pending writes that were read as one JSON text. */
+export const toWrites = (text: string): ReadonlyArray<PendingWrite> =>
+  text === "[]"
+    ? NO_WRITES
+    : JSON.parse(text).map(([task, path, channel, index, value]: any) => ({ task, path, channel, index, value }))
 
 /** Appends rows one after the other inside a transaction; what follows a refused row is refused. */
 export function* appendInOrder(

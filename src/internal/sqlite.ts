@@ -4,18 +4,28 @@
  */
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import type { Address, PendingWrite } from "../Checkpoint.js"
+import type { Address } from "../Checkpoint.js"
 import type {
   Append,
   Column,
   Encoded,
+  EncodedStatus,
   EncodedThread,
   EncodedWrite,
   Range,
   RawRow,
   Rewrite
 } from "../CheckpointDriver.js"
-import { appendInOrder, type Db, type Guard, makeGraphTable, makeThreadTable, type Program, run } from "./sql.js"
+import {
+  appendInOrder,
+  type Db,
+  type Guard,
+  makeGraphTable,
+  makeThreadTable,
+  type Program,
+  run,
+  toWrites
+} from "./sql.js"
 
 /** Rows a namespace can hold. */
 export const MAX_SEQ = 2 ** 26
@@ -37,35 +47,42 @@ const CREATE = [
   "CREATE TABLE IF NOT EXISTS pregel_writes (key INTEGER NOT NULL, task TEXT NOT NULL, channel TEXT NOT NULL, idx INTEGER NOT NULL, path TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key, task, channel, idx)) WITHOUT ROWID"
 ]
 
-/** Whether a checkpoint has pending writes: most have none, and need no second statement. */
-const WAITS = "EXISTS (SELECT 1 FROM pregel_writes w WHERE w.key = c.key) AS waits"
+/** Writes of a checkpoint as one JSON text, so that reading it takes one statement, which needs no transaction. */
+const WRITES =
+  "(SELECT json_group_array(json_array(w.task, w.path, w.channel, w.idx, w.value)) FROM pregel_writes w WHERE w.key = c.key) AS writes"
+
+const saving = (conflict: "IGNORE" | "REPLACE", values: string) =>
+  `INSERT OR ${conflict} INTO pregel_writes (key, task, channel, idx, path, value) ${values}`
+
+const ALONE = "SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM pregel_checkpoints WHERE key = ? AND data <> '')"
+
+const UNFENCED = "NOT EXISTS (SELECT 1 FROM pregel_threads WHERE thread = ? AND fence > ?)"
 
 const Q = {
   version: "SELECT version FROM pregel_format",
   key: "SELECT key FROM pregel_namespaces WHERE thread = ? AND namespace = ?",
   addKey: "INSERT INTO pregel_namespaces (thread, namespace) VALUES (?, ?) RETURNING key",
   head: "SELECT max(key) AS key FROM pregel_checkpoints WHERE key > ? AND key < ?",
-  newest: `SELECT key, data, ${WAITS} FROM pregel_checkpoints c WHERE key > ? AND key < ? ORDER BY key DESC LIMIT 1`,
-  page: `SELECT key, data, ${WAITS} FROM pregel_checkpoints c WHERE key > ? AND key < ? AND data <> '' ORDER BY key DESC LIMIT ?`,
-  one: `SELECT key, data, ${WAITS} FROM pregel_checkpoints c WHERE key = ? AND data <> ''`,
+  newest: `SELECT key, data, ${WRITES} FROM pregel_checkpoints c WHERE key > ? AND key < ? ORDER BY key DESC LIMIT 1`,
+  page: `SELECT key, data, ${WRITES} FROM pregel_checkpoints c WHERE key > ? AND key < ? AND data <> '' ORDER BY key DESC LIMIT ?`,
+  one: `SELECT key, data, ${WRITES} FROM pregel_checkpoints c WHERE key = ? AND data <> ''`,
   exists: "SELECT 1 FROM pregel_checkpoints WHERE key = ? AND data <> ''",
   data: "SELECT key, data AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND data <> '' ORDER BY key",
   logs: "SELECT key, log AS text FROM pregel_checkpoints WHERE key BETWEEN ? AND ? AND log IS NOT NULL ORDER BY key",
   append:
     "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ?",
-  // A newer fence gives no number to compare with, so that nothing is inserted.
-  appendFenced:
-    "INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ? AND NOT EXISTS (SELECT 1 FROM pregel_threads WHERE thread = ? AND fence > ?)",
-  raw: `SELECT key, log, data, ${WAITS} FROM pregel_checkpoints c WHERE key > ? AND key < ? ORDER BY key LIMIT ?`,
+  appendFenced: `INSERT INTO pregel_checkpoints (key, log, data) SELECT ?, ?, ? WHERE (SELECT max(key) FROM pregel_checkpoints WHERE key > ? AND key < ?) = ? AND ${UNFENCED}`,
+  raw: `SELECT key, log, data, ${WRITES} FROM pregel_checkpoints c WHERE key > ? AND key < ? ORDER BY key LIMIT ?`,
   put: "INSERT OR REPLACE INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
   removeRow: "DELETE FROM pregel_checkpoints WHERE key = ?",
   removeWrites: "DELETE FROM pregel_writes WHERE key = ?",
   removeKey:
     "DELETE FROM pregel_namespaces WHERE key = ? AND NOT EXISTS (SELECT 1 FROM pregel_checkpoints WHERE key > ? AND key < ?)",
   insert: "INSERT INTO pregel_checkpoints (key, log, data) VALUES (?, ?, ?)",
-  writes: "SELECT key, task, channel, idx, path, value FROM pregel_writes WHERE key >= ? AND key <= ?",
-  keep: "INSERT OR IGNORE INTO pregel_writes (key, task, channel, idx, path, value) VALUES (?, ?, ?, ?, ?, ?)",
-  replace: "INSERT OR REPLACE INTO pregel_writes (key, task, channel, idx, path, value) VALUES (?, ?, ?, ?, ?, ?)",
+  keep: saving("IGNORE", "VALUES (?, ?, ?, ?, ?, ?)"),
+  replace: saving("REPLACE", "VALUES (?, ?, ?, ?, ?, ?)"),
+  keepAlone: saving("IGNORE", ALONE),
+  keepAloneFenced: saving("IGNORE", `${ALONE} AND ${UNFENCED}`),
   dropWrites: "DELETE FROM pregel_writes WHERE key = ? AND task = ?",
   fence: "SELECT fence FROM pregel_threads WHERE thread = ?",
   takeFence:
@@ -98,14 +115,6 @@ const first = (seqBase: number): number => seqBase * MAX_SEQ
 
 const columnOf = (key: number, rows: ReadonlyArray<any>): Column =>
   rows.map((row) => ({ seq: Number(row.key) - first(key), text: row.text }))
-
-const toWrite = ({ channel, idx, path, task, value }: any): PendingWrite => ({
-  task,
-  path,
-  channel,
-  index: Number(idx),
-  value
-})
 
 function* findKey({ namespace, thread }: Address): Program<number | undefined> {
   const { rows } = yield* run(Q.key, [thread, namespace])
@@ -222,6 +231,54 @@ function* rewriteRows(rewrite: Rewrite): Program<boolean> {
   return true
 }
 
+/** Appends a row that brings nothing along. */
+function* appendAlone(keys: Keys, append: Append): Program<ReadonlyArray<boolean>> {
+  const key = yield* keys.find(append.address)
+  return [key !== undefined && (yield* appendNext(key, append))]
+}
+
+/** Pending writes of a checkpoint and what they bring along. */
+interface Put {
+  readonly address: Address
+  readonly seq: number
+  readonly writes: ReadonlyArray<EncodedWrite>
+  readonly fence: number | undefined
+  readonly told: EncodedStatus | undefined
+}
+
+function* putAll(keys: Keys, { address, fence, seq, told, writes }: Put): Program<boolean> {
+  const key = keys.known(address) ?? (yield* findKey(address))
+  if (key === undefined || !(yield* exists(first(key) + seq))) return false
+  if (yield* isFenced(address.thread, fence)) return false
+  yield* saveWrites(first(key) + seq, writes)
+  if (told !== undefined) yield* run(Q.setStatus, [told.status, told.now, address.thread])
+  return true
+}
+
+/**
+ * Saves a write that is not to replace another one, in one statement; false where there is one already as well as where
+ * it must not be saved.
+ */
+function* putAlone(keys: Keys, { address, fence, seq }: Put, write: EncodedWrite): Program<boolean> {
+  const key = yield* keys.find(address)
+  if (key === undefined) return false
+  const at = first(key) + seq
+  const params = [at, write.task, write.channel, write.index, write.path, write.value, at]
+  const kept =
+    fence === undefined ? run(Q.keepAlone, params) : run(Q.keepAloneFenced, [...params, address.thread, fence])
+  return (yield* kept).count === 1
+}
+
+const putWrites = (db: Db, keys: Keys, put: Put): Effect.Effect<boolean, SqlError> => {
+  const [write, ...others] = put.writes
+  const all = db.transaction(() => putAll(keys, put))
+  if (write === undefined || write.replace || others.length > 0 || put.told !== undefined) return all
+  return Effect.flatMap(
+    db.ask(() => putAlone(keys, put, write)),
+    (saved) => (saved ? Effect.succeed(true) : all)
+  )
+}
+
 /** Whether a row needs no more than one statement. */
 const isPlain = (append: Append): boolean =>
   append.expectedHead > 0 && append.writes.length === 0 && append.thread === undefined && append.requires === undefined
@@ -238,10 +295,7 @@ const makeWriting = (
       if (rows.length > 1 || !isPlain(row)) {
         return db.transaction(() => appendInOrder(rows, (row) => appendOne(keys, row)))
       }
-      return db.ask(function* () {
-        const key = yield* keys.find(row.address)
-        return [key !== undefined && (yield* appendNext(key, row))]
-      })
+      return db.ask(() => appendAlone(keys, row))
     }),
   rewrite: (change) =>
     guard("rewrite", change.address.thread, () =>
@@ -251,16 +305,8 @@ const makeWriting = (
         () => Effect.sync(() => keys.forget(change.address.thread))
       )
     ),
-  putWrites: (address, seq, writes, fence) =>
-    guard("putWrites", address.thread, () =>
-      db.transaction(function* () {
-        const key = keys.known(address) ?? (yield* findKey(address))
-        if (key === undefined || !(yield* exists(first(key) + seq))) return false
-        if (yield* isFenced(address.thread, fence)) return false
-        yield* saveWrites(first(key) + seq, writes)
-        return true
-      })
-    ),
+  putWrites: (address, seq, writes, fence, told) =>
+    guard("putWrites", address.thread, () => putWrites(db, keys, { address, seq, writes, fence, told })),
   dropWrites: (address, seq, tasks) =>
     guard("dropWrites", address.thread, () =>
       db.transaction(function* () {
@@ -271,30 +317,29 @@ const makeWriting = (
     )
 })
 
-function* withWrites(key: number, rows: ReadonlyArray<any>): Program<ReadonlyArray<RawRow>> {
-  const keys = rows.flatMap(({ key, waits }) => (waits ? [Number(key)] : []))
-  const writes = new Map<number, Array<PendingWrite>>(keys.map((key) => [key, []]))
-  const found = keys.length === 0 ? [] : (yield* run(Q.writes, [Math.min(...keys), Math.max(...keys)])).rows
-  for (const write of found) writes.get(Number(write.key))?.push(toWrite(write))
-  return rows.map(({ data, key: at, log }) => ({
-    seq: Number(at) - first(key),
-    data,
-    log,
-    writes: writes.get(Number(at)) ?? []
-  }))
-}
+const toRows = (key: number, rows: ReadonlyArray<any>): ReadonlyArray<RawRow> =>
+  rows.map(({ data, key: at, log, writes }) => ({ seq: Number(at) - first(key), data, log, writes: toWrites(writes) }))
 
 function* newestOf(key: number): Program<ReadonlyArray<any>> {
   return (yield* run(Q.newest, [first(key), first(key + 1)])).rows
 }
 
-const NOTHING = { head: 0, row: undefined }
+interface Found {
+  readonly head: number
+  readonly row: RawRow | undefined
+}
 
-function* readRow(
-  keys: Keys,
-  address: Address,
-  seq: number | undefined
-): Program<{ head: number; row: RawRow | undefined }> {
+const NOTHING: Found = { head: 0, row: undefined }
+
+/** Reads the newest row if that is all there is to read; one statement. */
+function* readHead(keys: Keys, address: Address, seq: number | undefined): Program<Found | undefined> {
+  const key = yield* keys.find(address)
+  const row = key === undefined ? undefined : toRows(key, yield* newestOf(key))[0]
+  if (row === undefined || row.data === "") return undefined
+  return seq === undefined || seq === row.seq ? { head: row.seq, row } : undefined
+}
+
+function* readRow(keys: Keys, address: Address, seq: number | undefined): Program<Found> {
   let key = yield* keys.find(address)
   if (key === undefined) return NOTHING
   let newest = yield* newestOf(key)
@@ -311,7 +356,19 @@ function* readRow(
   let rows = newest
   if (seq !== undefined && seq !== head) rows = (yield* run(Q.one, [from + Math.min(seq, MAX_SEQ)])).rows
   else if (newest[0].data === "") rows = seq === undefined ? (yield* run(Q.page, [from, to, 1])).rows : []
-  return { head, row: (yield* withWrites(key, rows))[0] }
+  return { head, row: toRows(key, rows)[0] }
+}
+
+function* readPage(keys: Keys, address: Address, before: number, limit: number): Program<ReadonlyArray<RawRow>> {
+  const key = yield* keys.find(address)
+  if (key === undefined) return []
+  return toRows(key, (yield* run(Q.page, [first(key), first(key) + Math.min(before, MAX_SEQ), limit])).rows)
+}
+
+function* readRaw(keys: Keys, address: Address, after: number, limit: number): Program<ReadonlyArray<RawRow>> {
+  const key = yield* keys.find(address)
+  if (key === undefined) return []
+  return toRows(key, (yield* run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
 }
 
 function* readColumn(keys: Keys, text: string, address: Address, ranges: ReadonlyArray<Range>): Program<Column> {
@@ -325,28 +382,21 @@ function* readColumn(keys: Keys, text: string, address: Address, ranges: Readonl
 }
 
 const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => ({
-  read: (address, seq) => guard("load", address.thread, () => db.read(() => readRow(keys, address, seq))),
+  read: (address, seq) =>
+    guard("load", address.thread, () =>
+      Effect.flatMap(
+        db.ask(() => readHead(keys, address, seq)),
+        (found) => (found === undefined ? db.read(() => readRow(keys, address, seq)) : Effect.succeed(found))
+      )
+    ),
   data: (address, ranges) =>
     guard("load", address.thread, () => db.read(() => readColumn(keys, Q.data, address, ranges))),
   logs: (address, ranges) =>
     guard("load", address.thread, () => db.read(() => readColumn(keys, Q.logs, address, ranges))),
   raw: (address, after, limit) =>
-    guard("load", address.thread, () =>
-      db.read(function* () {
-        const key = yield* keys.find(address)
-        if (key === undefined) return []
-        return yield* withWrites(key, (yield* run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
-      })
-    ),
+    guard("load", address.thread, () => db.ask(() => readRaw(keys, address, after, limit))),
   page: (address, before, limit) =>
-    guard("list", address.thread, () =>
-      db.read(function* () {
-        const key = yield* keys.find(address)
-        if (key === undefined) return []
-        const to = first(key) + Math.min(before, MAX_SEQ)
-        return yield* withWrites(key, (yield* run(Q.page, [first(key), to, limit])).rows)
-      })
-    )
+    guard("list", address.thread, () => db.ask(() => readPage(keys, address, before, limit)))
 })
 
 const makeThreads = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "putThread" | "takeFence" | "deleteThread"> => ({

@@ -301,6 +301,32 @@ const threads: ReadonlyArray<Case> = [
       yield* writer.write([], { status: "idle", metadata: { a: 3 }, created: 9 })
       same(yield* saver.thread(thread), { ...info!, status: "idle", updated: 9, metadata: { a: 3 } })
     })
+  },
+  {
+    name: "pending writes bring the thread's status along, refused ones do not",
+    run: Effect.fnUntraced(function* (saver, thread) {
+      const writer = new Writer(saver, thread)
+      yield* writer.write([], { status: "running", metadata: { a: 1 }, created: 5 })
+      const old = yield* saver.takeFence(thread)
+      const status = Effect.map(saver.thread(thread), (info) => info?.status)
+      yield* saver.putWrites(writer.address, 1, [pending("a", RESUME, 1)], old)
+      same(yield* status, "running")
+      yield* saver.putWrites(writer.address, 1, [pending("a", INTERRUPT, 1)], old, "paused")
+      const info = yield* saver.thread(thread)
+      same([info?.status, info?.created, info?.metadata], ["paused", 5, { a: 1 }])
+      same(info!.updated > 5, true, "a time of the change")
+      yield* fails(saver.putWrites(writer.address, 2, [pending("a", INTERRUPT, 2)], old, "failed"), "ThreadConflict")
+      yield* saver.takeFence(thread)
+      yield* fails(saver.putWrites(writer.address, 1, [pending("a", INTERRUPT, 2)], old, "failed"), "ThreadConflict")
+      same(yield* status, "paused")
+      yield* saver.putWrites(writer.address, 1, [pending("a", INTERRUPT, 3)], undefined, "idle")
+      same(yield* status, "idle")
+      same(
+        (yield* saver.load(writer.address))?.writes,
+        [pending("a", INTERRUPT, 3), pending("a", RESUME, 1)],
+        "the writes"
+      )
+    })
   }
 ]
 

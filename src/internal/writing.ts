@@ -143,8 +143,8 @@ export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
   const commit: Service["commit"] = (commit) =>
     Effect.flatMap(stage(commit), (staged) => Effect.as(write([staged]), staged.lineage))
 
-  const putWrites: Service["putWrites"] = (address, seq, writes, fence) =>
-    Effect.suspend(() => {
+  const putWrites: Service["putWrites"] = (address, seq, writes, fence, status) =>
+    Effect.clockWith((clock) => {
       const problem =
         addressProblem(address) ??
         writes
@@ -152,7 +152,13 @@ export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
           .find(Boolean)
       if (problem !== undefined) return Effect.fail(invalid("putWrites", address.thread, problem))
       return Effect.flatMap(
-        encoded.putWrites(encodeAddress(address), seq, writes.map(encodeWrite(seq)), fence),
+        encoded.putWrites(
+          encodeAddress(address),
+          seq,
+          writes.map(encodeWrite(seq)),
+          fence,
+          status && { status, now: clock.unsafeCurrentTimeMillis() }
+        ),
         (written): Effect.Effect<void, ThreadConflict> =>
           written ? Effect.void : new ThreadConflict({ ...address, expected: seq })
       )

@@ -65,7 +65,7 @@ export const dying = (saver: Checkpointer.Checkpointer["Type"], at: number, take
     load: (address, id) => call(saver.load(address, id)),
     commit: (commit) => call(saver.commit(commit)),
     write: (staged) => call(saver.write(staged)),
-    putWrites: (address, seq, writes, fence) => call(saver.putWrites(address, seq, writes, fence)),
+    putWrites: (...args) => call(saver.putWrites(...args)),
     dropWrites: (address, seq, tasks) => call(saver.dropWrites(address, seq, tasks)),
     setStatus: (thread, status) => call(saver.setStatus(thread, status))
   }

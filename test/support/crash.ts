@@ -55,7 +55,7 @@ export const faulty = (saver: Service, fault: Fault | undefined, durable: Durabl
         saver.write(staged),
         staged.flatMap(({ commit }) => commit.writes ?? [])
       ),
-    putWrites: (address, seq, writes, fence) => call(saver.putWrites(address, seq, writes, fence), writes),
+    putWrites: (address, seq, writes, ...others) => call(saver.putWrites(address, seq, writes, ...others), writes),
     dropWrites: (address, seq, tasks) => call(saver.dropWrites(address, seq, tasks)),
     setStatus: (thread, status) => call(saver.setStatus(thread, status))
   }
