@@ -124,6 +124,7 @@ const requestOf = (
   const place = [...run.place, { seq: run.seq, task: task.key }]
   const saves = persistence !== "none" && run.persistence !== undefined
   if (stable && saves && !claims(run.tree.remembering, namespace, place)) return undefined
+  const progress = () => task.progress()
   const pin = run.tree.pins?.get(namespace)
   run.tree.pins?.delete(namespace)
   return {
@@ -142,7 +143,7 @@ const requestOf = (
     at: pin,
     call,
     onOpen: (nested) => {
-      nested.onProgress = () => task.progress()
+      nested.onProgress = progress
     },
     // A task that runs for the first time has no saved subgraph runs of its own.
     mayBeSaved: stable || task.attempt > 1 || run.seq === run.loadedSeq,

@@ -27,7 +27,7 @@ export class Step {
   private next = 0
   private running = 0
   private readonly toHandle: Array<TaskState> = []
-  private wake: (() => void) | undefined
+  private wake: ((ended: Effect.Effect<void>) => void) | undefined
   /** Tasks that have ended since they were last asked for. */
   private ended: Array<TaskState> = []
   /** Why the superstep failed: the first task's failure, or a cancellation. */
@@ -88,7 +88,10 @@ export class Step {
     task.unsaved = true
     this.ended.push(task)
     Events.ended(this.run, task)
-    if (this.tells || !this.busy) this.wake?.()
+    const { wake } = this
+    if (wake === undefined || (this.busy && !this.tells)) return
+    this.wake = undefined
+    wake(Effect.void)
   }
 
   /** True when there is something to do after each task that ends. */
@@ -195,10 +198,7 @@ export class Step {
   /** Waits until a task ends. */
   wait(): Effect.Effect<void> {
     return Effect.async<void>((resume) => {
-      this.wake = () => {
-        this.wake = undefined
-        resume(Effect.void)
-      }
+      this.wake = resume
     })
   }
 
