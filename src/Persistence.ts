@@ -9,7 +9,7 @@
  * Answers and results of activities are durable before the node goes on (`putNow`), except with `exit`, where a crash
  * loses the whole run and repeats it.
  */
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -74,6 +74,7 @@ export class Persistence {
     private readonly address: Address,
     private readonly journal: Journal,
     private readonly mirror: Mirror,
+    private readonly clock: Clock.Clock,
     position: Position
   ) {
     this.head = position.head
@@ -98,7 +99,7 @@ export class Persistence {
 
   /** Makes the run's current state its newest checkpoint. */
   commit(save: Save): Effect.Effect<void, SaveError> {
-    return Effect.flatMap(Clock.currentTimeMillis, (now) => this.commitAt(now, save))
+    return Effect.suspend(() => this.commitAt(this.clock.unsafeCurrentTimeMillis(), save))
   }
 
   private commitAt(now: number, save: Save): Effect.Effect<void, SaveError> {

@@ -13,8 +13,8 @@ interface Waiting {
 }
 
 /**
- * Collects appends until `pause` is over. Each caller gets the outcome of its own rows. A thread that appends again with
- * none in between does not wait: it seems to be the only one.
+ * Collects appends until `pause` is over. Each caller gets the outcome of its own rows; they are written even if it does
+ * not wait for it. A thread that appends again with none in between does not wait: it seems to be the only one.
  */
 export const groupAppends = (append: Encoded["append"], pause: Effect.Effect<void>): Encoded["append"] => {
   let waiting: Array<Waiting> = []
@@ -50,15 +50,11 @@ export const groupAppends = (append: Encoded["append"], pause: Effect.Effect<voi
       const isAlone = waiting.length === 0 && thread === lastThread
       lastThread = thread
       if (isAlone) return append(rows)
-      // A fiber of its own: the group must not depend on the caller that happened to come first.
-      const lead = waiting.length === 0 ? Effect.forkDaemon(Effect.zipRight(pause, flush)) : Effect.void
+      const leads = waiting.length === 0
       const outcome = Effect.async<Written, CheckpointerError>((resume) => {
-        const entry = { rows, resume }
-        waiting.push(entry)
-        return Effect.sync(() => {
-          waiting = waiting.filter((other) => other !== entry)
-        })
+        waiting.push({ rows, resume })
       })
-      return Effect.zipRight(lead, outcome)
+      // A fiber of its own: the group must not depend on the caller that happened to come first.
+      return leads ? Effect.zipRight(Effect.forkDaemon(Effect.zipRight(pause, flush)), outcome) : outcome
     })
 }
