@@ -198,7 +198,7 @@ for (const [name, make] of Object.entries(graphs)) {
                   for (const activity of names) assert.isAtLeast(result.world.runs.get(activity)!, 1, id)
                   yield* pause
                 }
-                assert.isAtLeast(call, durability === "exit" ? 8 : 20)
+                assert.isAtLeast(call, durability === "exit" ? 8 : 18)
               }
             }
           }),
