@@ -4,7 +4,7 @@
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Checkpointer } from "./Checkpointer.js"
 import { type Command, type END, isCommand } from "./Command.js"
@@ -224,11 +224,11 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
     stream: (input: any, streamOptions: StreamOptions<any> = {}) => {
       const merged = Runs.merge(options, streamOptions)
       const call = callOf(input)
-      return Stream.unwrap(
-        Effect.contextWith((context: Context.Context<never>) =>
+      return Runs.streamOf(merged, (sink) =>
+        Effect.contextWithEffect((context: Context.Context<never>) =>
           Context.getOption(context as Context.Context<Task>, Task)._tag === "None"
-            ? Runs.stream(topology, merged, { call })
-            : Runs.streamOf(merged, (sink) => Nested.run(topology, call, Runs.stopsOf(merged), merged, sink))
+            ? Runs.start(topology, merged, { call }, sink)
+            : Nested.run(topology, call, Runs.stopsOf(merged), merged, sink)
         )
       )
     },

@@ -233,10 +233,6 @@ export class Host implements Watch.Resident {
   /** Every event of a run goes to the log, once somebody has asked for events. */
   private sink(runId: string): Sink {
     const isWatched = () => this.watched
-    const offer: Sink["offer"] = (events) =>
-      Effect.sync(() => {
-        for (const event of events) this.log.push({ runId, event })
-      })
     return {
       get values() {
         return isWatched()
@@ -256,7 +252,8 @@ export class Host implements Watch.Resident {
       get subgraphs() {
         return isWatched()
       },
-      offer
+      push: (event) => this.log.push({ runId, event }),
+      room: () => undefined
     }
   }
 

@@ -135,20 +135,23 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     Events.checkpointed(run, run.source)
     if (run.next.length === 0) break
     const refusal = refuse(run)
-    if (refusal !== undefined) return yield* Effect.zipRight(run.flush(), refusal)
+    if (refusal !== undefined) return yield* Effect.zipRight(run.room(), refusal)
     run.tasks = run.next.map((task) => new TaskState(run, task, seenBy(run, task)))
     if (run.saved.size > 0) yield* restore(run)
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
     if (run.topology.caches && run.cache !== undefined) yield* reuse(run, run.cache)
-    if (run.sink !== undefined) yield* announce(run)
+    if (run.sink !== undefined) {
+      announce(run)
+      const room = run.sink.room()
+      if (room !== undefined) yield* room
+    }
 
     const step = new Step(run, run.tasks)
     run.current = step
     step.launch()
     if (step.busy) yield* driveInTime(step)
     run.tasks = step.tasks
-    // What tasks told goes out together with the new state, if there will be one.
-    if (run.sink !== undefined && !step.succeeded) yield* run.flush()
+    if (run.sink !== undefined && !step.succeeded) yield* run.room()
     if (step.failed !== undefined) return yield* failed(run, step, step.failed)
     if (step.drained !== undefined) return yield* failed(run, step, Cause.fail(step.drained))
     if (step.escaped !== undefined) return yield* leave(run, step.escaped)
@@ -156,16 +159,21 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
 
     const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
     if (Either.isLeft(applied)) {
-      if (run.sink !== undefined) yield* run.flush()
+      if (run.sink !== undefined) yield* run.room()
       return yield* conflict(run, step, applied.left)
     }
     run.journal?.record(applied.right)
-    if (run.sink !== undefined) yield* tell(run, applied.right)
+    if (run.sink !== undefined) {
+      tell(run, applied.right)
+      // Without a commit the next superstep waits.
+      if (run.persistence !== undefined) yield* run.room()
+    }
     run.updated = applied.right.updated
     plan(run)
     // From here on the superstep's results are the commit's.
     run.current = undefined
-    yield* commit(run, step, applied.right)
+    const saved = commit(run, step, applied.right)
+    if (saved !== undefined) yield* saved
     run.tasks = NO_TASKS
     // A stop after the last node would have nothing to go on with; in a subgraph the parent goes on.
     const goesOn = run.next.length > 0 || run.namespace !== ""
@@ -173,7 +181,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
       return yield* stop(run)
     }
   }
-  if (run.sink !== undefined) yield* run.flush()
+  if (run.sink !== undefined) yield* run.room()
   yield* joinsSatisfied(run)
   return { _tag: "Completed", state: run.output() }
 }) as (run: Run, stops: Stops) => Effect.Effect<Outcome, unknown, any>
@@ -202,10 +210,9 @@ const refuse = (run: Run): Effect.Effect<never, unknown> | undefined => {
 }
 
 /** Tells which tasks start, and what was restored of them. */
-const announce = (run: Run): Effect.Effect<void> => {
+const announce = (run: Run): void => {
   for (const task of run.tasks) Events.started(run, task)
   for (const task of run.tasks) if (task.status === "restored" || task.reused) Events.restored(run, task)
-  return run.flush()
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -279,7 +286,7 @@ interface SavedFailure {
 /** A static breakpoint: nothing is saved but what is. */
 const stop = Effect.fnUntraced(function* (run: Run): Generator<any, Outcome, any> {
   Events.stopped(run)
-  if (run.sink !== undefined) yield* run.flush()
+  if (run.sink !== undefined) yield* run.room()
   return { _tag: "Paused", state: run.output(), interrupts: [], next: run.next.map(({ node }) => node.name) }
 }) as (run: Run) => Effect.Effect<Outcome, unknown>
 
@@ -293,7 +300,7 @@ const paused = Effect.fnUntraced(function* (run: Run, step: Step): Generator<any
   const interrupts = run.pending()
   if (interrupts.length === 0 && run.sink !== undefined) {
     Events.stopped(run)
-    yield* run.flush()
+    yield* run.room()
   }
   return { _tag: "Paused", state: run.output(), interrupts, next }
 }) as (run: Run, step: Step) => Effect.Effect<Outcome, unknown>
@@ -313,19 +320,18 @@ const failed = Effect.fnUntraced(function* (
 }) as (run: Run, step: Step, cause: Cause.Cause<unknown>) => Effect.Effect<never, unknown>
 
 /** Tells the new state, if a task wrote to the output. */
-const tell = (run: Run, applied: Applied): Effect.Effect<void> => {
+const tell = (run: Run, applied: Applied): void => {
   if (run.topology.output.some((id) => applied.changed.get(id)?.length)) Events.values(run)
-  return run.flushMany()
 }
 
 /** All writes are applied: the new state becomes a checkpoint. */
-const commit = (run: Run, step: Step, applied: Applied): Effect.Effect<void, SaveError> => {
+const commit = (run: Run, step: Step, applied: Applied): Effect.Effect<void, SaveError> | undefined => {
   run.source = "loop"
   run.saved = NOTHING_SAVED
   if (run.persistence === undefined) {
     run.seq++
     run.step++
-    return Effect.void
+    return undefined
   }
   const status = run.next.length === 0 && run.namespace === "" ? "idle" : undefined
   const refused = (error: InvalidUpdate) => conflict(run, step, error)

@@ -202,13 +202,16 @@ const beside = (outer: Sink | undefined, inner: Sink, depth: number): Sink => {
     tasks: either("tasks"),
     checkpoints: either("checkpoints"),
     subgraphs: true,
-    offer: (events) => {
-      const own = events
-        .filter(({ _tag, namespace }) => inner[MODES[_tag]] && (inner.subgraphs || namespace.length === depth))
-        .map((event) => ({ ...event, namespace: event.namespace.slice(depth) }))
-      const others = around === undefined ? [] : events.filter(({ _tag }) => around[MODES[_tag]])
-      const told = own.length === 0 ? Effect.void : inner.offer(own)
-      return others.length === 0 ? told : Effect.zipRight(told, around!.offer(others))
+    push: (event) => {
+      const { _tag, namespace } = event
+      if (inner[MODES[_tag]] && (inner.subgraphs || namespace.length === depth)) {
+        inner.push({ ...event, namespace: namespace.slice(depth) })
+      }
+      if (around?.[MODES[_tag]]) around.push(event)
+    },
+    room: () => {
+      const [first, second] = [inner.room(), around?.room()]
+      return first && second ? Effect.zipRight(first, second) : (first ?? second)
     }
   }
 }

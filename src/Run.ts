@@ -27,7 +27,7 @@ import type { Topology } from "./Topology.js"
 /** When saves happen: before the next superstep, in the background, or once at the end. */
 export type Durability = "sync" | "async" | "exit"
 
-/** Where events go. `offer` waits while the reader's buffer is full. */
+/** Where events go, at once and in the order in which they happen. */
 export interface Sink {
   readonly values: boolean
   readonly updates: boolean
@@ -36,7 +36,9 @@ export interface Sink {
   readonly checkpoints: boolean
   /** Whether events of nested runs are wanted. */
   readonly subgraphs: boolean
-  readonly offer: (events: ReadonlyArray<GraphEvent>) => Effect.Effect<unknown>
+  readonly push: (event: GraphEvent) => void
+  /** Waits for room in the reader's buffer, if that is full. */
+  readonly room: () => Effect.Effect<unknown> | undefined
 }
 
 /** A request to stop at the end of the running superstep. */
@@ -90,9 +92,6 @@ export const NOTHING_SAVED: ReadonlyMap<string, SavedTask> = new Map()
 /** Where a run stops before or after nodes. */
 export type Breakpoints = ReadonlySet<string> | "*"
 
-/** Events that a run keeps to itself while it has no reason to wait. */
-const MANY = 32
-
 export class Run {
   readonly channels: ChannelTable
   /** Starts a task's effect. */
@@ -135,7 +134,6 @@ export class Run {
   onProgress: (() => void) | undefined = undefined
   persistence: Persistence | undefined = undefined
   journal: Journal | undefined = undefined
-  private buffer: Array<GraphEvent> = []
   /** `null` before it is looked for. */
   private cacheOf: Context.Tag.Service<NodeCache> | undefined | null = null
   private idOf: { seq: number; created: number; id: string } | undefined
@@ -187,22 +185,14 @@ export class Run {
     return sink === undefined || (this.path.length > 0 && !sink.subgraphs) ? undefined : sink
   }
 
-  /** Keeps an event for the next `flush`. */
+  /** Tells an event; there must be a sink. */
   push(event: GraphEvent): void {
-    this.buffer.push(event)
+    this.tree.sink!.push(event)
   }
 
-  /** Hands events to the reader; waits while its buffer is full. */
-  flush(): Effect.Effect<unknown> {
-    if (this.buffer.length === 0) return Effect.void
-    const events = this.buffer
-    this.buffer = []
-    return this.tree.sink!.offer(events)
-  }
-
-  /** Hands events over once there are some: the reader's turn comes when the run waits, which flushes them. */
-  flushMany(): Effect.Effect<unknown> {
-    return this.buffer.length < MANY && this.persistence === undefined ? Effect.void : this.flush()
+  /** Waits while the reader's buffer is full. */
+  room(): Effect.Effect<unknown> {
+    return this.sink?.room() ?? Effect.void
   }
 
   /** A node's own event: delivered at once, after what happened before it. */
@@ -221,7 +211,7 @@ export class Run {
     }
     if (sink === undefined || !sink.custom) return Effect.void
     this.push({ _tag: "Custom", namespace: this.path, step: this.step, node: task.node.name, task: task.id, value })
-    return this.flush()
+    return this.room()
   }
 
   /** An activity has ended: delivered at once, before the node goes on. */
@@ -239,7 +229,7 @@ export class Run {
       task: task.id,
       ...ended
     })
-    return this.flush()
+    return this.room()
   }
 
   /** Where results are kept for equal inputs, if anywhere. */

@@ -1,16 +1,18 @@
 /**
  * Starting a run: from options to the tree that its graphs share, and from its events to a stream.
  */
+import * as Channel from "effect/Channel"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Mailbox from "effect/Mailbox"
+import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import type { Checkpointer } from "./Checkpointer.js"
 import { CheckpointerError, type GraphInterrupt, UnknownNode } from "./GraphError.js"
 import type { GraphEvent, Mode } from "./GraphEvent.js"
 import { NotJson, stringify } from "./internal/json.js"
+import { Outbox } from "./internal/outbox.js"
 import { timeoutProblem } from "./internal/timeout.js"
 import type { Call, Request } from "./Load.js"
 import * as Loop from "./Loop.js"
@@ -196,7 +198,7 @@ export const orInterrupt =
 
 const MODES: ReadonlySet<Mode> = new Set(["values", "updates", "custom", "tasks", "checkpoints", "debug"])
 
-const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unknown>): Sink => {
+const sinkOf = (options: StreamOptions, outbox: Outbox<GraphEvent, unknown>): Sink => {
   const { modes: wanted = ["updates"] } = options
   if (!(Array.isArray(wanted) && wanted.every((mode) => MODES.has(mode)))) {
     throw new RangeError(`modes is a list of ${Array.from(MODES).join(", ")}, not ${JSON.stringify(wanted)}`)
@@ -209,7 +211,8 @@ const sinkOf = (options: StreamOptions, mailbox: Mailbox.Mailbox<GraphEvent, unk
     tasks: modes.has("tasks") || modes.has("debug"),
     checkpoints: modes.has("checkpoints") || modes.has("debug"),
     subgraphs: options.subgraphs ?? false,
-    offer: (events) => mailbox.offerAll(events)
+    push: (event) => outbox.push(event),
+    room: () => outbox.room()
   }
 }
 
@@ -221,18 +224,20 @@ export const streamOf = (
   options: StreamOptions,
   run: (sink: Sink) => Effect.Effect<unknown, unknown, any>
 ): Stream.Stream<any, any, any> =>
-  Stream.unwrapScoped(
-    Effect.gen(function* () {
-      const mailbox = yield* Mailbox.make<GraphEvent, unknown>(options.bufferSize ?? DEFAULT_BUFFER)
-      yield* Effect.forkScoped(
-        Effect.flatMap(Effect.exit(run(sinkOf(options, mailbox))), (exit) =>
-          mailbox.done(Exit.asVoid(exit) as Exit.Exit<void, unknown>)
-        )
+  Stream.fromChannel(
+    Channel.suspend(() => {
+      const outbox = new Outbox<GraphEvent, unknown>(options.bufferSize ?? DEFAULT_BUFFER)
+      let running: Fiber.RuntimeFiber<unknown, unknown> | undefined
+      const begin = Effect.uninterruptibleMask((restore) =>
+        Effect.map(Effect.forkDaemon(restore(Effect.suspend(() => run(sinkOf(options, outbox))))), (fiber) => {
+          running = fiber
+          fiber.addObserver((exit) => outbox.end(exit))
+        })
       )
-      return Mailbox.toStream(mailbox)
+      const stop = Effect.suspend(() => {
+        outbox.end(Exit.void)
+        return running === undefined || running.unsafePoll() !== null ? Effect.void : Fiber.interrupt(running)
+      })
+      return Channel.ensuring(Channel.zipRight(Channel.fromEffect(begin), outbox.channel), stop)
     })
   )
-
-/** Runs a graph as a root and tells what happens. */
-export const stream = (topology: Topology, options: StreamOptions, target: Target): Stream.Stream<any, any, any> =>
-  streamOf(options, (sink) => start(topology, options, target, sink))

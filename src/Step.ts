@@ -265,7 +265,7 @@ const drive = (step: Step): Effect.Effect<void, SaveError> =>
 const driveOn = Effect.fnUntraced(function* (step: Step): Generator<any, void, any> {
   const { run } = step
   while (step.busy) {
-    if (run.sink !== undefined) yield* run.flush()
+    if (run.sink !== undefined) yield* run.room()
     const { persistence } = run
     if (step.unhandled.length > 0) {
       // A failure is durable before its handler starts.

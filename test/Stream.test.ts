@@ -463,6 +463,30 @@ describe("readers", () => {
     })
   )
 
+  it.effect("an event whose node is interrupted while it waits for room is told all the same", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const graph = Graph.make("g", names)
+        .addNode("a", () =>
+          Effect.as(
+            Effect.forEach(numbers(1, 4), (n) => Effect.timeoutOption(Task.emit(n), "1 second"), { discard: true }),
+            undefined
+          )
+        )
+        .addEdge(Graph.START, "a")
+        .compile()
+      const got: Array<unknown> = []
+      const stream = graph.stream({}, { modes: ["custom"], bufferSize: 1 })
+      const fiber = yield* Effect.fork(
+        Stream.runForEach(stream, ({ value }) => Effect.andThen(Deferred.await(gate), () => got.push(value)))
+      )
+      yield* TestClock.adjust("10 seconds")
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(got, numbers(1, 4))
+    })
+  )
+
   it.effect("a stream that nobody reads runs nothing, and each reading is a run of its own", () =>
     Effect.gen(function* () {
       const trace = makeTrace()
