@@ -25,9 +25,6 @@ export const chainOf = (n: number) => {
   return builder
 }
 
-/** Compiles and runs a small graph once. */
-chainOf.first = () => chainOf(3).compile().invoke({ count: 0 })
-
 /** A saver of some kind, new for each run. */
 export class Saver {
   private file = ""

@@ -31,9 +31,6 @@ export const chainOf = (n: number) => {
   >
 }
 
-/** Compiles and runs a small graph once. */
-chainOf.first = () => Effect.runPromise(chainOf(3).invoke({ count: 0 }))
-
 /** A runtime with a checkpointer of some kind, new for each run. */
 export class Saver {
   private file = ""
