@@ -123,8 +123,20 @@ export type Change =
 const ID_DIGITS = 8
 
 /** The id of a checkpoint: its number and its time, so that ids sort as they were written. */
-export const makeId = (seq: number, created: number): string =>
-  `${seq.toString(36).padStart(ID_DIGITS, "0")}-${created.toString(36)}`
+export const makeId = (seq: number, created: number): string => {
+  const digits = seq.toString(36)
+  return `${ZEROS.slice(digits.length)}${digits}-${timeText(created)}`
+}
+
+const ZEROS = "0".repeat(ID_DIGITS)
+
+/** Ids of one time follow one another; its digits take longer than the rest. */
+const timeText = (time: number): string => {
+  if (time !== lastTime.time) lastTime = { time, text: time.toString(36) }
+  return lastTime.text
+}
+
+let lastTime = { time: 0, text: "0" }
 
 /** The number inside an id, or `undefined` for a text that is no checkpoint id. */
 export const seqOfId = (id: string): number | undefined => {

@@ -66,6 +66,14 @@ const makeDb = (connection: Database.Database): Db => {
     }
   }
 
+  /** One statement needs no transaction; a program that has a second one begins anew in one. */
+  const consistent = <A>(program: () => Program<A>): A => {
+    const statements = program()
+    let step = statements.next()
+    if (step.done !== true) step = statements.next(execute(step.value.text, step.value.params))
+    return step.done === true ? step.value : committed("BEGIN", program())
+  }
+
   // Run to its end in one go: no other fiber's statement can come in between, and no lock outlives a turn of the loop.
   const inOneTurn = <A>(use: () => A): Effect.Effect<A, SqlError> =>
     Effect.suspend(() => {
@@ -79,8 +87,7 @@ const makeDb = (connection: Database.Database): Db => {
   return {
     run: (text, params) => inOneTurn(() => execute(text, params)),
     ask: (program) => inOneTurn(() => perform(program())),
-    // One lock for all of its statements: to take it costs as much as to read a row.
-    read: (program) => inOneTurn(() => committed("BEGIN", program())),
+    read: (program) => inOneTurn(() => consistent(program)),
     transaction: (program) => inOneTurn(() => committed("BEGIN IMMEDIATE", program())),
     joins: Effect.succeed(false)
   }

@@ -251,16 +251,21 @@ interface Place {
   readonly loaded: Loaded | undefined
 }
 
-/** Where a handle stands, and what is saved there. */
-const loadOf = Effect.fnUntraced(function* (thread: ThreadImpl) {
-  const checkpointer = yield* Checkpointer
-  const address = { thread: thread.id, namespace: thread.namespace }
-  const loaded = yield* checkpointer.load(address, thread.checkpoint)
-  if (loaded === undefined && (thread.checkpoint !== undefined || thread.namespace !== "")) {
-    return yield* new UnknownCheckpoint({ thread: thread.id, checkpoint: thread.checkpoint ?? thread.namespace })
-  }
-  return { checkpointer, address, loaded } satisfies Place
-})
+/** Goes on with where a handle stands and what is saved there. */
+const loadOf = <A, E, R>(
+  { checkpoint, id, namespace }: ThreadImpl,
+  use: (place: Place) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Errors.StorageError | UnknownCheckpoint, R | Checkpointer> =>
+  Effect.flatMap(Checkpointer, (checkpointer) => {
+    const address = { thread: id, namespace }
+    return Effect.flatMap(
+      checkpointer.load(address, checkpoint),
+      (loaded): Effect.Effect<A, E | UnknownCheckpoint, R> =>
+        loaded === undefined && (checkpoint !== undefined || namespace !== "")
+          ? new UnknownCheckpoint({ thread: id, checkpoint: checkpoint ?? namespace })
+          : use({ checkpointer, address, loaded })
+    )
+  })
 
 /** A handle is made for each call, so what it offers is made when it is asked for. */
 class ThreadImpl {
@@ -339,7 +344,7 @@ class ThreadImpl {
 
   get state() {
     return Effect.flatMap(Effect.runtime<any>(), (runtime) =>
-      Effect.flatMap(loadOf(this), ({ address, checkpointer, loaded }) => {
+      loadOf(this, ({ address, checkpointer, loaded }) => {
         if (loaded === undefined) return Effect.succeed(Snapshot.empty(this.topology))
         const isHead = loaded.head === loaded.checkpoint.seq
         const request = this.request(checkpointer, this.checkpoint)
@@ -359,7 +364,9 @@ class ThreadImpl {
         const snapshotOf = (loaded: Loaded) => {
           const { parent, results, seq } = loaded.checkpoint
           if (parent !== undefined && results.length > 0) children.set(parent.seq, loaded.checkpoint)
-          return Snapshot.make(request, loaded, { runtime, child: children.get(seq), applyFinished: false })
+          const child = children.get(seq)
+          children.delete(seq)
+          return Snapshot.make(request, loaded, { runtime, child, applyFinished: false })
         }
         const saved = checkpointer.list({ thread: this.id, namespace: this.namespace }, options)
         return Stream.flatMap(Stream.chunks(saved), (chunk) => untilLeft(chunk, snapshotOf))
@@ -423,13 +430,13 @@ class ThreadImpl {
   /** Loads the checkpoint and changes the thread, while nobody else does. */
   private changing(change: (place: Place) => Effect.Effect<string, any, any>): Effect.Effect<string, any, any> {
     return Effect.flatMap(Checkpointer, (checkpointer) =>
-      Busy.exclusive(checkpointer, this.id, "reject", () => Effect.flatMap(loadOf(this), change))
+      Busy.exclusive(checkpointer, this.id, "reject", () => loadOf(this, change))
     )
   }
 
   get subgraphs() {
     return Effect.suspend(() =>
-      Effect.flatMap(loadOf(this), ({ checkpointer, loaded }) =>
+      loadOf(this, ({ checkpointer, loaded }) =>
         loaded === undefined
           ? Effect.succeed([])
           : Effect.zipWith(this.state, checkpointer.namespaces(this.id), ({ tasks }, namespaces) =>
@@ -449,10 +456,10 @@ class ThreadImpl {
   readonly whole: Effect.Effect<ThreadImpl, any, any> = Effect.suspend(() => {
     if (this.root === undefined) return Effect.succeed(this)
     const { topology, defaults, id } = this.root
-    return Effect.map(loadOf(this), ({ loaded }) => {
+    return loadOf(this, ({ loaded }) => {
       const { "": at, ...around } = loaded!.checkpoint.parents
       const pins = new Map([...Object.entries(around), [this.namespace, loaded!.checkpoint.id]])
-      return new ThreadImpl(topology, defaults, id, at, "", undefined, pins)
+      return Effect.succeed(new ThreadImpl(topology, defaults, id, at, "", undefined, pins))
     })
   })
 

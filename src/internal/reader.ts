@@ -2,8 +2,9 @@
  * Loads states from rows: which rows a checkpoint is spread over, and how to reuse what was read for its neighbours.
  */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Address, Json } from "../Checkpoint.js"
-import type { Column, Encoded } from "../CheckpointDriver.js"
+import type { Column, Encoded, EncodedRow } from "../CheckpointDriver.js"
 import type { CheckpointerError } from "../GraphError.js"
 import {
   between,
@@ -34,25 +35,54 @@ function* ask(column: Question["column"], ranges: ReadonlyArray<Range>): Reading
 const damaged = (cause: unknown): RecordError =>
   cause instanceof RecordError ? cause : new RecordError(`it is damaged (${cause})`)
 
-/** Reads a namespace with the rows of a driver; whatever the decoding throws means damaged rows. */
+/** The answer, if rows that are at hand, newest first and without gaps, hold all of it. */
+const answerIn = (rows: ReadonlyArray<EncodedRow>, { column, ranges }: Question): Column | undefined => {
+  const newest = rows[0]
+  if (column !== "data" || newest === undefined) return undefined
+  const oldest = rows[rows.length - 1]!
+  if (!ranges.every(([from, to]) => from >= oldest.seq && to <= newest.seq)) return undefined
+  const asked = rows.filter(({ seq }) => ranges.some(([from, to]) => from <= seq && seq <= to))
+  return asked.map(({ data, seq }) => ({ seq, text: data })).reverse()
+}
+
+const NO_ROWS: ReadonlyArray<EncodedRow> = []
+
+/**
+ * Reads a namespace with the rows of a driver, at once as far as none are needed, and with those of a page that is at hand; whatever the decoding throws
+ * means damaged rows.
+ */
 export const readFrom = <A>(
   encoded: Pick<Encoded, Question["column"]>,
   address: Address,
-  reading: () => Reading<A>
-): Effect.Effect<A, CheckpointerError | RecordError> =>
-  Effect.suspend(() => {
-    const questions = reading()
-    const go = (...answer: [] | [Column]): Effect.Effect<A, CheckpointerError | RecordError> => {
-      try {
-        const step = questions.next(...answer)
-        if (step.done === true) return Effect.succeed(step.value)
-        return Effect.flatMap(encoded[step.value.column](address, step.value.ranges), go)
-      } catch (cause) {
-        return Effect.fail(damaged(cause))
+  reading: () => Reading<A>,
+  page: ReadonlyArray<EncodedRow> = NO_ROWS
+): Effect.Effect<A, CheckpointerError | RecordError> => {
+  const questions = reading()
+  const go = (...answer: [] | [Column]): Effect.Effect<A, CheckpointerError | RecordError> => {
+    try {
+      let step = questions.next(...answer)
+      while (step.done !== true) {
+        const found = answerIn(page, step.value)
+        if (found === undefined) return Effect.flatMap(encoded[step.value.column](address, step.value.ranges), go)
+        step = questions.next(found)
       }
+      return Effect.succeed(step.value)
+    } catch (cause) {
+      return Effect.fail(damaged(cause))
     }
-    return go()
-  })
+  }
+  return go()
+}
+
+/** Whether an effect has ended well before it was run. */
+export const hasEnded = <A, E>(effect: Effect.Effect<A, E>): effect is Exit.Success<A, never> =>
+  Exit.isExit(effect) && Exit.isSuccess(effect)
+
+/** `Effect.flatMap` that goes on at once after what has ended: an operation costs as much as to decode a row. */
+export const andThen = <A, E, B, E2>(
+  effect: Effect.Effect<A, E>,
+  f: (value: A) => Effect.Effect<B, E2>
+): Effect.Effect<B, E | E2> => (hasEnded(effect) ? f(effect.value) : Effect.flatMap(effect, f))
 
 /** A state with the items of its append channels. */
 export interface Read {
@@ -65,14 +95,21 @@ export interface Read {
 
 type Logs = ReadonlyArray<{ readonly seq: number; readonly items: Items }>
 
-/** Runs decoding code; whatever it throws means damaged rows. */
-export const decoding = <A>(decode: () => A): Effect.Effect<A, RecordError> =>
-  Effect.try({ try: decode, catch: damaged })
+/** Runs decoding code at once; whatever it throws means damaged rows. */
+export const decoding = <A>(decode: () => A): Effect.Effect<A, RecordError> => {
+  try {
+    return Effect.succeed(decode())
+  } catch (cause) {
+    return Effect.fail(damaged(cause))
+  }
+}
 
 /** Remembers states, branches and logs as long as one caller reads one namespace. */
 export class Reader {
   private readonly states = new Map<number, State>()
   private readonly runs = new Map<number, Ancestry>()
+  /** The row that is being read. */
+  at: number | undefined
   private logs: { readonly run: number; readonly from: number; readonly to: number; readonly rows: Logs } | undefined;
 
   /** The runs before the run that begins at `run`. */
@@ -128,10 +165,23 @@ export class Reader {
   *state(row: Row): Reading<{ readonly state: State; readonly before: Ancestry }> {
     const before = row.before ?? (yield* this.beforeRun(row.run))
     if (row.before !== undefined) this.runs.set(row.seq, row.before)
+    const known = this.states.get(row.seq)
+    if (known?.row === row) return { state: known, before }
     const parent = row.base === row.seq ? undefined : yield* this.parentState(row, before)
     const state = fold(row, parent)
     this.states.set(row.seq, state)
     return { state, before }
+  }
+
+  /** A row, parsed unless it was read for a newer one. */
+  rowOf({ data, seq }: EncodedRow): Row {
+    this.at = seq
+    return this.states.get(seq)?.row ?? parse(seq, data)
+  }
+
+  /** Forgets a state that no older row needs. */
+  forget(seq: number): void {
+    this.states.delete(seq)
   }
 
   /** Adds the items of the append channels. */

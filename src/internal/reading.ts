@@ -9,7 +9,6 @@ import * as Stream from "effect/Stream"
 import {
   type Address,
   type GraphIdentity,
-  type Json,
   makeId,
   type PendingWrite,
   pendingWriteOrder,
@@ -20,8 +19,8 @@ import type { Encoded, EncodedRow, EncodedThreadInfo } from "../CheckpointDriver
 import type { Checkpointer, ListOptions, Loaded, ThreadInfo } from "../Checkpointer.js"
 import { CheckpointDecodeError, CheckpointerError } from "../GraphError.js"
 import { addressProblem, encodeAddress, invalid, matches, now, onThread } from "./address.js"
-import { lineOf, parse, recordOf, resultsOf, seenOf } from "./fold.js"
-import { decoding, type Read, Reader, type Reading, readFrom } from "./reader.js"
+import { lineOf, recordOf, resultsOf, type State, seenOf } from "./fold.js"
+import { andThen, decoding, hasEnded, type Read, Reader, type Reading, readFrom } from "./reader.js"
 import { decodeName, RecordError, unsealWrite } from "./record.js"
 import { type Graphs, toLineage } from "./writing.js"
 
@@ -43,36 +42,54 @@ export const located =
         })
       : error
 
-/** Which checkpoints a caller wants: by id, or by metadata with source and step. */
-type Wanted = (id: string, record: () => Readonly<Record<string, Json>>) => boolean
-
-/** Decodes a row; `undefined` where it is not wanted. */
-function* readRow(reader: Reader, { data, seq }: EncodedRow, wanted: Wanted): Reading<Read | undefined> {
-  const row = parse(seq, data)
-  const found = yield* reader.state(row)
-  const record = () => ({ ...recordOf(found.state.metadata), source: row.source, step: row.step })
-  return wanted(makeId(seq, row.created), record) ? yield* reader.items(found) : undefined
+/** Which checkpoints a caller wants, and how many. */
+interface Wanted {
+  readonly is: (state: State) => boolean
+  readonly most: number
 }
 
-const decodeWrites = (seq: number, writes: ReadonlyArray<PendingWrite>): ReadonlyArray<PendingWrite> =>
-  writes
-    .map((write) => ({
-      ...write,
-      task: decodeName(write.task),
-      path: decodeName(write.path),
-      channel: decodeName(write.channel)
-    }))
-    .map((write) => unsealWrite(write, seq))
-    .sort(pendingWriteOrder)
+/** A decoded row with its pending writes. */
+interface ReadRow extends Read {
+  readonly writes: Loaded["writes"]
+}
+
+/** Decodes those rows that are wanted, newest first. */
+function* readRows(reader: Reader, rows: ReadonlyArray<EncodedRow>, wanted: Wanted): Reading<ReadonlyArray<ReadRow>> {
+  const read: Array<ReadRow> = []
+  for (const row of rows) {
+    if (read.length >= wanted.most) break
+    const found = yield* reader.state(reader.rowOf(row))
+    reader.forget(row.seq)
+    if (!wanted.is(found.state)) continue
+    const { before, items, own, state } = yield* reader.items(found)
+    read.push({ before, items, own, state, writes: decodeWrites(row.seq, row.writes) })
+  }
+  return read
+}
+
+const NO_WRITES: Loaded["writes"] = []
+
+const decodeWrites = (seq: number, writes: ReadonlyArray<PendingWrite>): Loaded["writes"] =>
+  writes.length === 0
+    ? NO_WRITES
+    : writes
+        .map((write) => ({
+          ...write,
+          task: decodeName(write.task),
+          path: decodeName(write.path),
+          channel: decodeName(write.channel)
+        }))
+        .map((write) => unsealWrite(write, seq))
+        .sort(pendingWriteOrder)
 
 /** A row that was read, with its pending writes, as the engine sees it. */
 const toLoaded = (
-  { before, items, own, state }: Read,
-  graph: GraphIdentity,
-  head: number,
-  writes: Loaded["writes"]
+  { before, items, own, state, writes }: ReadRow,
+  graph: GraphIdentity | undefined,
+  head: number
 ): Loaded => {
   const { row } = state
+  if (graph === undefined) throw new RecordError(`row ${row.seq} names graph ${state.graph}, which is not stored`)
   const results = resultsOf(state, own)
   return {
     head,
@@ -103,23 +120,23 @@ const toLoaded = (
   }
 }
 
-/** Loads one row of a namespace; `undefined` where it is not wanted. */
-const makeLoadRow =
+/** Loads rows of a namespace. */
+const makeLoadRows =
   (encoded: Encoded, graphs: Graphs) =>
-  (address: Address, reader: Reader, row: EncodedRow, head: number, wanted: Wanted) =>
-    Effect.flatMap(
-      readFrom(encoded, address, () => readRow(reader, row, wanted)),
-      (read) => {
-        if (read === undefined) return Effect.succeed(undefined)
-        const { graph: number } = read.state
-        return Effect.flatMap(graphs.graphOf(number), (graph) =>
-          decoding(() => {
-            if (graph === undefined) throw new RecordError(`row ${row.seq} names graph ${number}, which is not stored`)
-            return toLoaded(read, graph, head, row.writes.length === 0 ? [] : decodeWrites(row.seq, row.writes))
+  (address: Address, reader: Reader, rows: ReadonlyArray<EncodedRow>, head: number, wanted: Wanted) => {
+    const read = readFrom(encoded, encodeAddress(address), () => readRows(reader, rows, wanted), rows)
+    const loaded = andThen(read, (found) =>
+      andThen(graphs.graphsOf(found.map(({ state }) => state.graph)), (graphOf) =>
+        decoding(() =>
+          found.map((one) => {
+            reader.at = one.state.row.seq
+            return toLoaded(one, graphOf(one.state.graph), head)
           })
         )
-      }
+      )
     )
+    return hasEnded(loaded) ? loaded : Effect.mapError(loaded, (error) => located(address, reader.at)(error))
+  }
 
 /** What is wrong with a request for a list of checkpoints. */
 const listProblem = (address: Address, { before, limit = 0 }: ListOptions): string | undefined => {
@@ -130,21 +147,24 @@ const listProblem = (address: Address, { before, limit = 0 }: ListOptions): stri
   return isNumber ? undefined : `the limit ${limit} is no number of checkpoints`
 }
 
+const NOTHING = Effect.succeed(undefined)
+
 /** `load` and `list` over a driver. */
 export const makeReading = (encoded: Encoded, graphs: Graphs) => {
-  const loadRow = makeLoadRow(encoded, graphs)
+  const loadRows = makeLoadRows(encoded, graphs)
 
-  const load: Service["load"] = Effect.fnUntraced(function* (address, id) {
+  const load: Service["load"] = (address, id) => {
     const problem = addressProblem(address)
-    if (problem !== undefined) return yield* invalid("load", address.thread, problem)
+    if (problem !== undefined) return invalid("load", address.thread, problem)
     const seq = id === undefined ? undefined : seqOfId(String(id))
-    if (id !== undefined && seq === undefined) return undefined
-    const at = encodeAddress(address)
-    const { head, row } = yield* encoded.read(at, seq)
-    if (row === undefined) return undefined
-    const wanted = (found: string) => id === undefined || found === id
-    return yield* Effect.mapError(loadRow(at, new Reader(), row, head, wanted), located(address, row.seq))
-  })
+    if (id !== undefined && seq === undefined) return NOTHING
+    const is = ({ row }: State) => id === undefined || makeId(row.seq, row.created) === id
+    return Effect.flatMap(encoded.read(encodeAddress(address), seq), ({ head, row }) =>
+      row === undefined
+        ? NOTHING
+        : andThen(loadRows(address, new Reader(), [row], head, { is, most: 1 }), ([loaded]) => Effect.succeed(loaded))
+    )
+  }
 
   const list: Service["list"] = (address, options = {}) => {
     const { before, filter = {}, limit = Number.POSITIVE_INFINITY } = options
@@ -152,27 +172,25 @@ export const makeReading = (encoded: Encoded, graphs: Graphs) => {
     if (problem !== undefined) return Stream.fail(invalid("list", address.thread, problem))
     const last = before === undefined ? Number.MAX_SAFE_INTEGER : seqOfId(String(before))!
     const at = encodeAddress(address)
-    const reader = new Reader()
     const filtered = Object.keys(filter).length > 0
-    const wanted: Wanted = (_, record) => !filtered || matches(record(), filter)
-    const page = Effect.fnUntraced(function* (head: number, from: number, left: number) {
+    const is = ({ metadata, row: { source, step } }: State) =>
+      !filtered || matches({ ...recordOf(metadata), source, step }, filter)
+    const page = Effect.fnUntraced(function* (reader: Reader, head: number, from: number, left: number) {
       const size = filtered ? PAGE : Math.min(PAGE, left)
       const rows = size === 0 ? [] : yield* encoded.page(at, from, size)
-      const found: Array<Loaded> = []
-      for (const row of rows) {
-        if (found.length >= left) break
-        const one = yield* Effect.mapError(loadRow(at, reader, row, head, wanted), located(address, row.seq))
-        if (one !== undefined) found.push(one)
-      }
+      const found = yield* loadRows(address, reader, rows, head, { is, most: left })
       const rest = left - found.length
       const next =
         rows.length < size || size === 0 || rest === 0 ? Option.none() : Option.some([rows.at(-1)!.seq, rest] as const)
       return [Chunk.unsafeFromArray(found), next] as const
     })
     return Stream.unwrap(
-      Effect.map(encoded.read(at, undefined), ({ head }) =>
-        Stream.paginateChunkEffect([last, limit] as readonly [number, number], ([from, left]) => page(head, from, left))
-      )
+      Effect.map(encoded.read(at, undefined), ({ head }) => {
+        const reader = new Reader()
+        return Stream.paginateChunkEffect([last, limit] as readonly [number, number], ([from, left]) =>
+          page(reader, head, from, left)
+        )
+      })
     )
   }
 

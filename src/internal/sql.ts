@@ -37,7 +37,7 @@ export function* run(text: string, params: ReadonlyArray<unknown>): Program<Resu
 export interface Db {
   readonly run: Run
   readonly ask: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
-  /** For programs that only read. */
+  /** For programs that only read, what they remember included: they may be begun anew. */
   readonly read: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>
   /** Commits if the program ends. Nothing else runs on the connection meanwhile. */
   readonly transaction: <A>(program: () => Program<A>) => Effect.Effect<A, SqlError>

@@ -47,7 +47,7 @@ const CREATE = [
   "CREATE TABLE IF NOT EXISTS pregel_writes (key INTEGER NOT NULL, task TEXT NOT NULL, channel TEXT NOT NULL, idx INTEGER NOT NULL, path TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key, task, channel, idx)) WITHOUT ROWID"
 ]
 
-/** Writes of a checkpoint as one JSON text, so that reading it takes one statement, which needs no transaction. */
+/** Writes of a checkpoint as one JSON text, so that reading it takes one statement. */
 const WRITES =
   "(SELECT json_group_array(json_array(w.task, w.path, w.channel, w.idx, w.value)) FROM pregel_writes w WHERE w.key = c.key) AS writes"
 
@@ -324,22 +324,13 @@ function* newestOf(key: number): Program<ReadonlyArray<any>> {
   return (yield* run(Q.newest, [first(key), first(key + 1)])).rows
 }
 
-interface Found {
-  readonly head: number
-  readonly row: RawRow | undefined
-}
+const NOTHING = { head: 0, row: undefined }
 
-const NOTHING: Found = { head: 0, row: undefined }
-
-/** Reads the newest row if that is all there is to read; one statement. */
-function* readHead(keys: Keys, address: Address, seq: number | undefined): Program<Found | undefined> {
-  const key = yield* keys.find(address)
-  const row = key === undefined ? undefined : toRows(key, yield* newestOf(key))[0]
-  if (row === undefined || row.data === "") return undefined
-  return seq === undefined || seq === row.seq ? { head: row.seq, row } : undefined
-}
-
-function* readRow(keys: Keys, address: Address, seq: number | undefined): Program<Found> {
+function* readRow(
+  keys: Keys,
+  address: Address,
+  seq: number | undefined
+): Program<{ head: number; row: RawRow | undefined }> {
   let key = yield* keys.find(address)
   if (key === undefined) return NOTHING
   let newest = yield* newestOf(key)
@@ -382,21 +373,15 @@ function* readColumn(keys: Keys, text: string, address: Address, ranges: Readonl
 }
 
 const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "data" | "logs" | "page" | "raw"> => ({
-  read: (address, seq) =>
-    guard("load", address.thread, () =>
-      Effect.flatMap(
-        db.ask(() => readHead(keys, address, seq)),
-        (found) => (found === undefined ? db.read(() => readRow(keys, address, seq)) : Effect.succeed(found))
-      )
-    ),
+  read: (address, seq) => guard("load", address.thread, () => db.read(() => readRow(keys, address, seq))),
   data: (address, ranges) =>
     guard("load", address.thread, () => db.read(() => readColumn(keys, Q.data, address, ranges))),
   logs: (address, ranges) =>
     guard("load", address.thread, () => db.read(() => readColumn(keys, Q.logs, address, ranges))),
   raw: (address, after, limit) =>
-    guard("load", address.thread, () => db.ask(() => readRaw(keys, address, after, limit))),
+    guard("load", address.thread, () => db.read(() => readRaw(keys, address, after, limit))),
   page: (address, before, limit) =>
-    guard("list", address.thread, () => db.ask(() => readPage(keys, address, before, limit)))
+    guard("list", address.thread, () => db.read(() => readPage(keys, address, before, limit)))
 })
 
 const makeThreads = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "putThread" | "takeFence" | "deleteThread"> => ({

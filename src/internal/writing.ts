@@ -35,6 +35,16 @@ export const makeGraphs = (encoded: Encoded) => {
     ids.set(JSON.stringify([graph.name, graph.fingerprint]), id)
     graphs.set(id, graph)
   }
+  const graphOf = (id: number): Effect.Effect<GraphIdentity | undefined, CheckpointerError> => {
+    const known = graphs.get(id)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.map(encoded.graph(id), (found) => {
+      if (found === undefined) return undefined
+      const graph = { name: decodeName(found.value.name), fingerprint: decodeName(found.value.fingerprint) }
+      if (found.lasts) remember(id, graph)
+      return graph
+    })
+  }
   return {
     known: (graph: GraphIdentity): number | undefined => {
       if (last?.graph === graph) return last.id
@@ -50,18 +60,22 @@ export const makeGraphs = (encoded: Encoded) => {
           return value
         }
       ),
-    graphOf: (id: number): Effect.Effect<GraphIdentity | undefined, CheckpointerError> => {
-      const known = graphs.get(id)
-      if (known !== undefined) return Effect.succeed(known)
-      return Effect.map(encoded.graph(id), (found) => {
-        if (found === undefined) return undefined
-        const graph = { name: decodeName(found.value.name), fingerprint: decodeName(found.value.fingerprint) }
-        if (found.lasts) remember(id, graph)
-        return graph
-      })
-    }
+    graphOf,
+    /** The graphs of these numbers, by number. */
+    graphsOf: (all: ReadonlyArray<number>): Effect.Effect<GraphOf, CheckpointerError> =>
+      all.every((id) => graphs.has(id))
+        ? Effect.succeed((id) => graphs.get(id))
+        : Effect.map(
+            Effect.forEach(new Set(all), (id) => Effect.map(graphOf(id), (graph) => [id, graph] as const)),
+            (found) => {
+              const byId = new Map(found)
+              return (id) => byId.get(id)
+            }
+          )
   }
 }
+
+type GraphOf = (id: number) => GraphIdentity | undefined
 
 export type Graphs = ReturnType<typeof makeGraphs>
 
