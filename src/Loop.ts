@@ -157,22 +157,7 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     if (step.escaped !== undefined) return yield* leave(run, step.escaped)
     if (step.pauses) return yield* paused(run, step)
 
-    const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
-    if (Either.isLeft(applied)) {
-      if (run.sink !== undefined) yield* run.room()
-      return yield* conflict(run, step, applied.left)
-    }
-    run.journal?.record(applied.right)
-    if (run.sink !== undefined) {
-      tell(run, applied.right)
-      // Without a commit the next superstep waits.
-      if (run.persistence !== undefined) yield* run.room()
-    }
-    run.updated = applied.right.updated
-    plan(run)
-    // From here on the superstep's results are the commit's.
-    run.current = undefined
-    const saved = commit(run, step, applied.right)
+    const saved = barrier(run, step)
     if (saved !== undefined) yield* saved
     run.tasks = NO_TASKS
     // A stop after the last node would have nothing to go on with; in a subgraph the parent goes on.
@@ -319,13 +304,29 @@ const failed = Effect.fnUntraced(function* (
   return yield* Effect.failCause(cause)
 }) as (run: Run, step: Step, cause: Cause.Cause<unknown>) => Effect.Effect<never, unknown>
 
+/** Every task ended well: their writes become visible together. A function: the loop would hold what was applied. */
+const barrier = (run: Run, step: Step): Effect.Effect<void, SaveError> | undefined => {
+  const applied = run.algo.applyWrites(run.topology, run.channels, run.seen, run.tasks)
+  if (Either.isLeft(applied)) return Effect.zipRight(run.room(), conflict(run, step, applied.left))
+  run.journal?.record(applied.right)
+  tell(run, applied.right)
+  // Without a commit the next superstep waits for the reader.
+  if (run.sink === undefined || run.persistence === undefined) return settle(run, step, applied.right)
+  return Effect.flatMap(run.room(), () => settle(run, step, applied.right) ?? Effect.void)
+}
+
 /** Tells the new state, if a task wrote to the output. */
 const tell = (run: Run, applied: Applied): void => {
+  if (run.sink === undefined) return
   if (run.topology.output.some((id) => applied.changed.get(id)?.length)) Events.values(run)
 }
 
-/** All writes are applied: the new state becomes a checkpoint. */
-const commit = (run: Run, step: Step, applied: Applied): Effect.Effect<void, SaveError> | undefined => {
+/** All writes are applied: plans who runs next, and makes the new state a checkpoint. */
+const settle = (run: Run, step: Step, applied: Applied): Effect.Effect<void, SaveError> | undefined => {
+  run.updated = applied.updated
+  plan(run)
+  // From here on the superstep's results are the commit's.
+  run.current = undefined
   run.source = "loop"
   run.saved = NOTHING_SAVED
   if (run.persistence === undefined) {
