@@ -12,10 +12,12 @@ import type { Command } from "./Command.js"
 import * as Events from "./Events.js"
 import {
   AmbiguousResume,
+  type CheckpointerError,
   EmptyInput,
   type GraphMismatch,
   InvalidAnswer,
   type PendingInterrupt,
+  type ThreadConflict,
   UnknownInterrupt,
   UnknownNode
 } from "./GraphError.js"
@@ -136,12 +138,13 @@ const resume = Effect.fnUntraced(function* (
   const forks = request.at !== undefined && (loaded.head !== loaded.checkpoint.seq || run.namespace !== "")
   const answers = call?.answer === undefined ? [] : yield* matchAnswers(run, call.answer)
   if (forks) yield* fork(run, answers)
-  else yield* accept(run, answers)
-  yield* applySaved(run)
-  yield* applyWithAnswer(run, call?.command)
+  else if (answers.length > 0) yield* accept(run, answers)
+  if (run.saved.has(NULL_TASK)) yield* applySaved(run)
+  if (call?.command !== undefined) yield* applyWithAnswer(run, call.command)
   run.resumedAt = run.channels.version
   plan(run)
-  yield* stillThere(run, request, loaded)
+  const gone = missing(run, request, loaded)
+  if (gone !== undefined) return yield* gone
   Events.values(run)
 })
 
@@ -178,19 +181,22 @@ const pendingInterrupts = (
 }
 
 /** Finds the pauses that a call's answers are for. */
-const matchAnswers = Effect.fnUntraced(function* (run: Run, answer: Answer) {
+const matchAnswers = (
+  run: Run,
+  answer: Answer
+): Either.Either<ReadonlyArray<Accepted>, UnknownInterrupt | AmbiguousResume> => {
   const thread = run.tree.thread!
-  if (wasDelivered(run)) return []
+  if (wasDelivered(run)) return Either.right([])
   const pending = pendingInterrupts(run.saved, (id) => run.tree.answers.has(id))
   const ids = pending.map(({ asked }) => asked.id)
   if (answer._tag === "ById") {
     const accepted: Array<Accepted> = []
     for (const id of Object.keys(answer.values)) {
       const found = pending.find(({ asked }) => asked.id === id)
-      if (found === undefined) return yield* new UnknownInterrupt({ thread, id, pending: ids })
+      if (found === undefined) return Either.left(new UnknownInterrupt({ thread, id, pending: ids }))
       accepted.push({ task: found.task, path: found.path, id, value: answer.values[id] })
     }
-    return accepted
+    return Either.right(accepted)
   }
   const matching =
     answer._tag === "Bare"
@@ -199,11 +205,13 @@ const matchAnswers = Effect.fnUntraced(function* (run: Run, answer: Answer) {
   const only = matching[0]
   if (only === undefined) {
     const id = answer._tag === "Named" ? (answer.id ?? answer.name) : ""
-    return yield* new UnknownInterrupt({ thread, id, pending: ids })
+    return Either.left(new UnknownInterrupt({ thread, id, pending: ids }))
   }
-  if (matching.length > 1) return yield* new AmbiguousResume({ thread, pending: matching.map(({ asked }) => asked.id) })
-  return [{ task: only.task, path: only.path, id: only.asked.id, value: answer.value }]
-})
+  if (matching.length > 1) {
+    return Either.left(new AmbiguousResume({ thread, pending: matching.map(({ asked }) => asked.id) }))
+  }
+  return Either.right([{ task: only.task, path: only.path, id: only.asked.id, value: answer.value }])
+}
 
 /** A call that is delivered again has its answers saved already. */
 const wasDelivered = (run: Run): boolean => {
@@ -217,19 +225,22 @@ const wasDelivered = (run: Run): boolean => {
 }
 
 /** Saves answers before any node sees them. */
-const accept = Effect.fnUntraced(function* (run: Run, answers: ReadonlyArray<Accepted>) {
-  if (answers.length === 0) return
+const accept = (
+  run: Run,
+  answers: ReadonlyArray<Accepted>
+): Effect.Effect<void, InvalidAnswer | CheckpointerError | ThreadConflict> => {
   const rows: Array<PendingWrite> = []
   for (const { id, path, task, value } of answers) {
     const index = nextAnswer([...(run.saved.get(task)?.rows ?? []), ...rows.filter((row) => row.task === task)])
-    const text = yield* answerText(id, { id, value, run: run.tree.runId })
-    rows.push({ task, path, channel: RESUME, index, value: text })
+    const text = answerText(id, { id, value, run: run.tree.runId })
+    if (Either.isLeft(text)) return Effect.fail(text.left)
+    rows.push({ task, path, channel: RESUME, index, value: text.right })
   }
   for (const { id, value } of answers) run.tree.answers.set(id, { value })
   const all = Array.from(run.saved.values(), (saved) => saved.rows).flat()
   run.saved = savedTasks([...all, ...rows])
-  yield* run.persistence!.putNow(rows)
-})
+  return run.persistence!.putNow(rows)
+}
 
 /** Answers of a task are numbered over all of its resumes: one that is written under a taken number is lost. */
 const nextAnswer = (rows: ReadonlyArray<PendingWrite>): number =>
@@ -263,8 +274,7 @@ const results = (saved: ReadonlyMap<string, SavedTask>): ReadonlyArray<PendingWr
   Array.from(saved.values()).flatMap(({ rows }) => rows.filter(({ channel }) => channel === RESULT))
 
 /** Applies the update that comes with an answer, and keeps it beside the checkpoint. */
-const applyWithAnswer = Effect.fnUntraced(function* (run: Run, input: Command | undefined) {
-  if (input === undefined) return
+const applyWithAnswer = Effect.fnUntraced(function* (run: Run, input: Command) {
   const writes = yield* commandWrites(run, input)
   const index = run.saved.get(NULL_TASK)?.rows.length ?? 0
   const value = encodeWrites(run, writes)
@@ -273,8 +283,8 @@ const applyWithAnswer = Effect.fnUntraced(function* (run: Run, input: Command | 
 })
 
 /** A task that waits for an answer must still be a task of the graph. */
-const stillThere = (run: Run, request: Request, loaded: Loaded): Effect.Effect<void, GraphMismatch> => {
-  if (loaded.checkpoint.graph.fingerprint === run.topology.identity.fingerprint) return Effect.void
+const missing = (run: Run, request: Request, loaded: Loaded): GraphMismatch | undefined => {
+  if (loaded.checkpoint.graph.fingerprint === run.topology.identity.fingerprint) return undefined
   const planned = new Set(run.next.map((task) => savedKey(run, task)))
   for (const { asked, task } of pendingInterrupts(run.saved, () => false)) {
     if (planned.has(task)) continue
@@ -284,5 +294,5 @@ const stillThere = (run: Run, request: Request, loaded: Loaded): Effect.Effect<v
       `it is paused at node "${asked.node}", which the graph would not run now`
     )
   }
-  return Effect.void
+  return undefined
 }

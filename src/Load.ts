@@ -10,20 +10,14 @@ import * as Stream from "effect/Stream"
 import { Algo, type Seen, type TaskPlan, type TaskWrites, type Write } from "./Algo.js"
 import type { Snapshot } from "./Channels.js"
 import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
-import type { Checkpointer, Loaded } from "./Checkpointer.js"
+import type { Loaded } from "./Checkpointer.js"
 import * as Codec from "./Codec.js"
 import type { Command } from "./Command.js"
-import {
-  CheckpointDecodeError,
-  type CheckpointerError,
-  GraphMismatch,
-  type InvalidUpdate,
-  type ThreadConflict,
-  UnknownCheckpoint
-} from "./GraphError.js"
+import { CheckpointDecodeError, GraphMismatch, type InvalidUpdate, UnknownCheckpoint } from "./GraphError.js"
 import { Journal, Mirror } from "./Journal.js"
 import { Persistence } from "./Persistence.js"
 import { Run, type SavedTask, type Tree } from "./Run.js"
+import type { WriteError } from "./SaveQueue.js"
 import type { Send } from "./Send.js"
 import { handlerPlan, savedKey } from "./TaskState.js"
 import type { Topology } from "./Topology.js"
@@ -68,44 +62,38 @@ export interface Request {
   readonly continues: (loaded: Loaded) => boolean
 }
 
-type Service = Context.Tag.Service<typeof Checkpointer>
-
-interface Found {
+/** What a run starts from. */
+interface Start {
   readonly loaded: Loaded | undefined
   readonly head: number
 }
 
-const NOTHING: Found = { loaded: undefined, head: 0 }
+type LoadError = CheckpointDecodeError | UnknownCheckpoint | WriteError
 
-type LoadError = CheckpointDecodeError | CheckpointerError | ThreadConflict | UnknownCheckpoint
-
-/** The checkpoint that a run starts from. */
-const find = (request: Request): Effect.Effect<Found, LoadError> => {
-  const { checkpointer, thread } = request.tree
-  if (request.loaded !== undefined) return Effect.succeed({ loaded: request.loaded, head: request.loaded.head })
-  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) {
-    return Effect.succeed(NOTHING)
-  }
-  return load(request, checkpointer, thread)
+/** Reads the checkpoint that a run starts from, unless there is none to be read. */
+const load = (request: Request): Start | Effect.Effect<Start, LoadError> => {
+  const { checkpointer, saves, thread } = request.tree
+  if (request.loaded !== undefined) return { loaded: request.loaded, head: request.loaded.head }
+  if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return NOTHING
+  const address = { thread, namespace: request.namespace }
+  const read = Effect.flatMap(
+    checkpointer.load(address, request.at ?? undefined),
+    (loaded): Effect.Effect<Start, LoadError> => {
+      if (request.at === null) return Effect.succeed({ loaded: undefined, head: loaded?.head ?? 0 })
+      if (loaded === undefined && request.at !== undefined) {
+        return new UnknownCheckpoint({ thread, checkpoint: request.at })
+      }
+      if (loaded === undefined || request.belongs === undefined || request.belongs(loaded)) {
+        return Effect.succeed({ loaded, head: loaded?.head ?? 0 })
+      }
+      const older = checkpointer.list(address).pipe(Stream.filter(request.belongs))
+      return Effect.map(Stream.runHead(older), (found) => ({ loaded: Option.getOrUndefined(found), head: loaded.head }))
+    }
+  )
+  return request.namespace === "" ? read : Effect.zipRight(saves!.release(request.namespace), read)
 }
 
-const load = Effect.fnUntraced(function* (
-  request: Request,
-  checkpointer: Service,
-  thread: string
-): Generator<any, Found, any> {
-  yield* request.tree.saves!.release(request.namespace)
-  const loaded = yield* checkpointer.load({ thread, namespace: request.namespace }, request.at ?? undefined)
-  if (request.at === null) return { loaded: undefined, head: loaded?.head ?? 0 }
-  if (loaded === undefined && request.at !== undefined) {
-    return yield* new UnknownCheckpoint({ thread, checkpoint: request.at })
-  }
-  if (loaded === undefined || request.belongs === undefined || request.belongs(loaded)) {
-    return { loaded, head: loaded?.head ?? 0 }
-  }
-  const older = checkpointer.list({ thread, namespace: request.namespace }).pipe(Stream.filter(request.belongs))
-  return { loaded: Option.getOrUndefined(yield* Stream.runHead(older)), head: loaded.head }
-}) as (request: Request, checkpointer: Service, thread: string) => Effect.Effect<Found, LoadError>
+const NOTHING: Start = { loaded: undefined, head: 0 }
 
 /** Names that saved channels and nodes may have had before. */
 const currentId = (topology: Topology, name: string): number | undefined =>
@@ -220,7 +208,7 @@ export const savedTasks = (writes: ReadonlyArray<PendingWrite>): ReadonlyMap<str
 /** The run of a request, standing where its checkpoint was saved; it saves nothing itself. */
 export const restored = (
   request: Request,
-  { head, loaded }: Found,
+  { head, loaded }: Start,
   runtime: Runtime.Runtime<any>
 ): Either.Either<Run, CheckpointDecodeError | GraphMismatch> => {
   const { namespace, parents, path, topology, tree } = request
@@ -246,7 +234,8 @@ const NO_SNAPSHOTS = Either.right<ReadonlyArray<Snapshot>>([])
 /** Makes the run that a request asks for, as it was saved. */
 export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
   const { tree } = request
-  const found = yield* find(request)
+  const begun = load(request)
+  const found = Effect.isEffect(begun) ? yield* begun : begun
   const run = yield* restored(request, found, runtime)
   request.onOpen?.(run)
   const { head, loaded } = found
@@ -258,7 +247,6 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
       { thread: tree.thread, namespace: request.namespace },
       (run.journal = new Journal(run.channels)),
       new Mirror(checkpoint?.channels ?? []),
-      yield* Effect.clock,
       {
         head,
         parent: checkpoint && { seq: checkpoint.seq, id: checkpoint.id },

@@ -19,8 +19,10 @@ import type { Commit } from "./Checkpointer.js"
 import { enter } from "./Entry.js"
 import * as Events from "./Events.js"
 import {
+  type CheckpointDecodeError,
   GraphDrained,
   GraphInterrupt,
+  type GraphMismatch,
   GraphRecursion,
   InvalidUpdate,
   JoinUnsatisfied,
@@ -137,7 +139,8 @@ const loop = Effect.fnUntraced(function* (run: Run, stops: Stops): Generator<any
     const refusal = refuse(run)
     if (refusal !== undefined) return yield* Effect.zipRight(run.room(), refusal)
     run.tasks = run.next.map((task) => new TaskState(run, task, seenBy(run, task)))
-    if (run.saved.size > 0) yield* restore(run)
+    const unreadable = run.saved.size > 0 ? restore(run) : undefined
+    if (unreadable !== undefined) return yield* unreadable
     if (run.algo.shouldInterrupt(run.channels.version, run.resumedAt, stops.before, run.next)) return yield* stop(run)
     if (run.topology.caches && run.cache !== undefined) yield* reuse(run, run.cache)
     if (run.sink !== undefined) {
@@ -219,25 +222,33 @@ const inputOf = (run: Run, task: Run["next"][number]): unknown => {
 }
 
 /** Gives tasks what was saved for them: a finished one is not run, an unanswered one neither, nor one that failed. */
-const restore = Effect.fnUntraced(function* (run: Run): Generator<any, void, any> {
+const restore = (run: Run): Unreadable | undefined => {
   const handlers: Array<TaskState> = []
   for (const task of run.tasks) {
-    yield* restoreTask(run, task)
+    const unreadable = restoreTask(run, task)
+    if (unreadable !== undefined) return unreadable
     if (task.status !== "handled") continue
     const handler = handlerOf(run, task)
-    yield* restoreTask(run, handler)
     handlers.push(handler)
+    const ofHandler = restoreTask(run, handler)
+    if (ofHandler !== undefined) return ofHandler
   }
   if (handlers.length > 0) run.tasks = [...run.tasks, ...handlers]
-}) as (run: Run) => Effect.Effect<void, unknown>
+  return undefined
+}
 
-const restoreTask = Effect.fnUntraced(function* (run: Run, task: TaskState) {
+/** Why what was saved for a task can't be used. */
+type Unreadable = CheckpointDecodeError | GraphMismatch
+
+const restoreTask = (run: Run, task: TaskState): Unreadable | undefined => {
   const { rows } = run.saved.get(task.key) ?? NO_ROWS
   const calls: Array<SavedCall> = []
   let failure: SavedFailure | undefined
   for (const { channel, value } of rows) {
     if (channel === RESULT) {
-      task.writes = yield* decodeWrites(run, value)
+      const writes = decodeWrites(run, value)
+      if (Either.isLeft(writes)) return writes.left
+      task.writes = writes.right
       task.status = "restored"
     } else if (channel === INTERRUPT) {
       task.asked = savedQuestions(value)
@@ -248,12 +259,16 @@ const restoreTask = Effect.fnUntraced(function* (run: Run, task: TaskState) {
     }
   }
   if (calls.length > 0) task.saved = new SavedCalls(calls)
-  if (task.status === "restored") return
-  if (failure !== undefined && task.node.errorHandler !== undefined && !failure.final) return task.handled(failure)
+  if (task.status === "restored") return undefined
+  if (failure !== undefined && task.node.errorHandler !== undefined && !failure.final) {
+    task.handled(failure)
+    return undefined
+  }
   const { answers } = run.tree
   if (task.asked.length > 0 && !task.asked.some(({ id }) => answers.has(id))) task.status = "paused"
   else task.asked = []
-})
+  return undefined
+}
 
 const NO_ROWS: SavedTask = { rows: [] }
 

@@ -9,7 +9,6 @@
  * Answers and results of activities are durable before the node goes on (`putNow`), except with `exit`, where a crash
  * loses the whole run and repeats it.
  */
-import type * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -74,7 +73,6 @@ export class Persistence {
     private readonly address: Address,
     private readonly journal: Journal,
     private readonly mirror: Mirror,
-    private readonly clock: Clock.Clock,
     position: Position
   ) {
     this.head = position.head
@@ -99,7 +97,7 @@ export class Persistence {
 
   /** Makes the run's current state its newest checkpoint. */
   commit(save: Save): Effect.Effect<void, SaveError> {
-    return Effect.suspend(() => this.commitAt(this.clock.unsafeCurrentTimeMillis(), save))
+    return Effect.clockWith((clock) => this.commitAt(clock.unsafeCurrentTimeMillis(), save))
   }
 
   private commitAt(now: number, save: Save): Effect.Effect<void, SaveError> {
@@ -203,6 +201,7 @@ export class Persistence {
       this.hold(writes)
       return Effect.void
     }
+    if (this.saves.isSettled) return this.writeRows(this.run.seq, writes)
     return Effect.zipRight(
       this.saves.settled,
       Effect.suspend(() => this.writeRows(this.run.seq, writes))

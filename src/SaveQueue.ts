@@ -86,6 +86,11 @@ export class SaveQueue {
     this.waiters.push(() => resume(Effect.void))
   })
 
+  /** Whether there is nothing to wait for, and nothing has failed. */
+  get isSettled(): boolean {
+    return !this.draining && this.failure === undefined
+  }
+
   /** Waits until all background saves are written; fails as they did. */
   readonly settled: Effect.Effect<void, WriteError> = Effect.suspend(() =>
     this.draining ? Effect.flatMap(this.drained, () => this.failure ?? Effect.void) : (this.failure ?? Effect.void)

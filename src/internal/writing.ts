@@ -136,6 +136,8 @@ const stageWith = (commit: Commit, graph: number): Effect.Effect<Staged, Checkpo
   })
 }
 
+const conflict = ({ address, expectedHead }: Commit) => new ThreadConflict({ ...address, expected: expectedHead })
+
 /** `stage`, `write`, `commit`, `putWrites` over a driver. */
 export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
   const stage: Service["stage"] = (commit) =>
@@ -149,13 +151,16 @@ export const makeWriting = (encoded: Encoded, graphs: Graphs) => {
   const write: Service["write"] = (staged) =>
     Effect.flatMap(encoded.append(chained(staged)), (written) => {
       const refused = written.indexOf(false)
-      if (refused < 0) return Effect.void
-      const { address, expectedHead } = staged[refused]!.commit
-      return new ThreadConflict({ ...address, expected: expectedHead })
+      return refused < 0 ? Effect.void : conflict(staged[refused]!.commit)
     })
 
   const commit: Service["commit"] = (commit) =>
-    Effect.flatMap(stage(commit), (staged) => Effect.as(write([staged]), staged.lineage))
+    Effect.flatMap(stage(commit), ({ append, lineage }) =>
+      Effect.flatMap(
+        encoded.append([append]),
+        ([written]): Effect.Effect<Lineage, ThreadConflict> => (written ? Effect.succeed(lineage) : conflict(commit))
+      )
+    )
 
   const putWrites: Service["putWrites"] = (address, seq, writes, fence, status) =>
     Effect.clockWith((clock) => {
