@@ -201,10 +201,10 @@ export class Persistence {
       this.hold(writes)
       return Effect.void
     }
-    if (this.saves.isSettled) return this.writeRows(this.run.seq, writes)
-    return Effect.zipRight(
-      this.saves.settled,
-      Effect.suspend(() => this.writeRows(this.run.seq, writes))
+    // Made when it runs, which may be more than once.
+    const write = () => this.writeRows(this.run.seq, writes)
+    return Effect.suspend(() =>
+      this.saves.isSettled ? write() : Effect.zipRight(this.saves.settled, Effect.suspend(write))
     )
   }
 
