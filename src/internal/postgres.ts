@@ -123,8 +123,8 @@ export const createTables = Effect.fnUntraced(function* (db: Db) {
   const [{ found }] = (yield* db.run(Q.hasTables, [])).rows
   if (found !== true) {
     yield* db.transaction(function* () {
-      yield* run(Q.lock, [])
-      for (const text of CREATE) yield* run(text, [])
+      yield run(Q.lock, [])
+      for (const text of CREATE) yield run(text, [])
     })
   }
   return Number((yield* db.run(Q.version, [])).rows[0]?.version)
@@ -207,28 +207,28 @@ const PUT_FENCED = { plain: putWritesText(true, false), telling: putWritesText(t
 
 function* appendOne(append: Append, again: boolean): Program<boolean> {
   const [text, params] = appendStatement(append)
-  if ((yield* run(text, params)).count === 1) return true
+  if ((yield run(text, params)).count === 1) return true
   if (!again) return false
   // The answer of an earlier attempt was lost: the row that is in the way may be the very same.
   const { address, data, seq } = append
-  return (yield* run(Q.same, [address.thread, address.namespace, seq])).rows[0]?.data === data
+  return (yield run(Q.same, [address.thread, address.namespace, seq])).rows[0]?.data === data
 }
 
 function* rewriteRows(rewrite: Rewrite): Program<boolean> {
   const { address, expectedHead, remove, rows } = rewrite
   // Takes the namespace's row lock, as a commit does.
-  const [{ head, key }] = (yield* run(Q.claim, [address.thread, address.namespace])).rows
+  const [{ head, key }] = (yield run(Q.claim, [address.thread, address.namespace])).rows
   if (Number(head) === expectedHead) {
     const bare = rows.filter(({ writes }) => writes !== undefined).map(({ seq }) => seq)
-    yield* run(Q.removeRows, [key, remove])
-    yield* run(Q.removeWrites, [key, [...remove, ...bare]])
-    yield* run(Q.put, [key, rows.map(({ seq }) => seq), rows.map(({ log }) => log), rows.map(({ data }) => data)])
+    yield run(Q.removeRows, [key, remove])
+    yield run(Q.removeWrites, [key, [...remove, ...bare]])
+    yield run(Q.put, [key, rows.map(({ seq }) => seq), rows.map(({ log }) => log), rows.map(({ data }) => data)])
     for (const { seq, writes = [] } of rows) {
       if (writes.length === 0) continue
-      yield* run(Q.saveWrites, [key, seq, ...writeArrays(writes.map((write) => ({ ...write, replace: true })))])
+      yield run(Q.saveWrites, [key, seq, ...writeArrays(writes.map((write) => ({ ...write, replace: true })))])
     }
   }
-  if ((yield* run(Q.settle, [key])).count === 0) yield* run(Q.removeKey, [key])
+  if ((yield run(Q.settle, [key])).count === 0) yield run(Q.removeKey, [key])
   return Number(head) === expectedHead
 }
 
@@ -297,9 +297,9 @@ const makeReading = (db: Db, guard: Guard): Pick<Encoded, "read" | "data" | "log
 const deleteThread = (db: Db, thread: string): Effect.Effect<void, SqlError> =>
   db.transaction(function* () {
     // Locked first: what a commit in progress appends must be seen by the statements that follow.
-    const keys = (yield* run(Q.keys, [thread])).rows.map(({ key }) => key)
-    for (const text of [Q.deleteRows, Q.deleteWrites, Q.deleteNamespaces]) yield* run(text, [keys])
-    yield* run(Q.deleteThread, [thread])
+    const keys = (yield run(Q.keys, [thread])).rows.map(({ key }) => key)
+    for (const text of [Q.deleteRows, Q.deleteWrites, Q.deleteNamespaces]) yield run(text, [keys])
+    yield run(Q.deleteThread, [thread])
   })
 
 /** The driver over a PostgreSQL database whose tables exist. */

@@ -29,9 +29,7 @@ interface Statement {
 export type Program<A> = Generator<Statement, A, Result>
 
 /** One statement of a program. */
-export function* run(text: string, params: ReadonlyArray<unknown>): Program<Result> {
-  return yield { text, params }
-}
+export const run = (text: string, params: ReadonlyArray<unknown>): Statement => ({ text, params })
 
 /** A database: statements alone, in programs, and in transactions. */
 export interface Db {

@@ -107,8 +107,8 @@ const Q = {
 /** Creates the tables; safe to run at any time from several processes. Returns the version of the tables. */
 export const createTables = (db: Db): Effect.Effect<number, SqlError> =>
   db.transaction(function* () {
-    for (const text of CREATE) yield* run(text, [])
-    return Number((yield* run(Q.version, [])).rows[0]?.version)
+    for (const text of CREATE) yield run(text, [])
+    return Number((yield run(Q.version, [])).rows[0]?.version)
   })
 
 const first = (seqBase: number): number => seqBase * MAX_SEQ
@@ -117,7 +117,7 @@ const columnOf = (key: number, rows: ReadonlyArray<any>): Column =>
   rows.map((row) => ({ seq: Number(row.key) - first(key), text: row.text }))
 
 function* findKey({ namespace, thread }: Address): Program<number | undefined> {
-  const { rows } = yield* run(Q.key, [thread, namespace])
+  const { rows } = yield run(Q.key, [thread, namespace])
   return rows.length === 0 ? undefined : Number(rows[0].key)
 }
 
@@ -144,18 +144,18 @@ const makeKeys = (capacity: number) => {
 
 function* saveWrites(key: number, writes: ReadonlyArray<EncodedWrite>): Program<void> {
   for (const { channel, index, path, replace, task, value } of writes) {
-    yield* run(replace ? Q.replace : Q.keep, [key, task, channel, index, path, value])
+    yield run(replace ? Q.replace : Q.keep, [key, task, channel, index, path, value])
   }
 }
 
 function* isFenced(thread: string, fence: number | undefined): Program<boolean> {
   if (fence === undefined) return false
-  const { rows } = yield* run(Q.fence, [thread])
+  const { rows } = yield run(Q.fence, [thread])
   return rows.length > 0 && Number(rows[0].fence) > fence
 }
 
 function* exists(key: number): Program<boolean> {
-  return (yield* run(Q.exists, [key])).rows.length > 0
+  return (yield run(Q.exists, [key])).rows.length > 0
 }
 
 type Keys = ReturnType<typeof makeKeys>
@@ -163,12 +163,12 @@ type Keys = ReturnType<typeof makeKeys>
 /** The greatest number of a namespace, inside a transaction. */
 function* headOf(key: number | undefined): Program<number> {
   if (key === undefined) return 0
-  const { rows } = yield* run(Q.head, [first(key), first(key + 1)])
+  const { rows } = yield run(Q.head, [first(key), first(key + 1)])
   return rows[0].key === null ? 0 : Number(rows[0].key) - first(key)
 }
 
 function* addKey({ namespace, thread }: Address): Program<number> {
-  return Number((yield* run(Q.addKey, [thread, namespace])).rows[0].key)
+  return Number((yield run(Q.addKey, [thread, namespace])).rows[0].key)
 }
 
 const describe = (name: string, { graph, metadata, status }: EncodedThread, now: number) =>
@@ -176,8 +176,8 @@ const describe = (name: string, { graph, metadata, status }: EncodedThread, now:
 
 /** Saves what a row brings along. */
 function* bring(at: number, { address, created, thread, writes }: Append): Program<true> {
-  yield* saveWrites(at, writes)
-  if (thread !== undefined) yield* describe(address.thread, thread, created)
+  if (writes.length > 0) yield* saveWrites(at, writes)
+  if (thread !== undefined) yield describe(address.thread, thread, created)
   return true
 }
 
@@ -188,7 +188,7 @@ function* appendNext(key: number, append: Append): Program<boolean> {
   const at = first(key) + seq
   const params = [at, log, data, first(key), first(key + 1), first(key) + expectedHead]
   const inserted = fence === undefined ? run(Q.append, params) : run(Q.appendFenced, [...params, address.thread, fence])
-  return (yield* inserted).count === 1 && (yield* bring(at, append))
+  return (yield inserted).count === 1 && (yield* bring(at, append))
 }
 
 function* appendFirst(append: Append): Program<boolean> {
@@ -197,7 +197,7 @@ function* appendFirst(append: Append): Program<boolean> {
   const found = yield* findKey(address)
   if ((yield* headOf(found)) !== 0 || requires !== undefined) return false
   const at = first(found ?? (yield* addKey(address))) + seq
-  yield* run(Q.insert, [at, log, data])
+  yield run(Q.insert, [at, log, data])
   return yield* bring(at, append)
 }
 
@@ -214,20 +214,20 @@ function* rewriteRows(rewrite: Rewrite): Program<boolean> {
   if ((yield* headOf(found)) !== expectedHead) return false
   const key = found ?? (yield* addKey(address))
   for (const seq of remove) {
-    yield* run(Q.removeRow, [first(key) + seq])
-    yield* run(Q.removeWrites, [first(key) + seq])
+    yield run(Q.removeRow, [first(key) + seq])
+    yield run(Q.removeWrites, [first(key) + seq])
   }
   for (const { data, log, seq, writes } of rows) {
     const at = first(key) + seq
-    yield* run(Q.put, [at, log, data])
+    yield run(Q.put, [at, log, data])
     if (writes === undefined) continue
-    yield* run(Q.removeWrites, [at])
+    yield run(Q.removeWrites, [at])
     yield* saveWrites(
       at,
       writes.map((write) => ({ ...write, replace: true }))
     )
   }
-  yield* run(Q.removeKey, [key, first(key), first(key + 1)])
+  yield run(Q.removeKey, [key, first(key), first(key + 1)])
   return true
 }
 
@@ -251,7 +251,7 @@ function* putAll(keys: Keys, { address, fence, seq, told, writes }: Put): Progra
   if (key === undefined || !(yield* exists(first(key) + seq))) return false
   if (yield* isFenced(address.thread, fence)) return false
   yield* saveWrites(first(key) + seq, writes)
-  if (told !== undefined) yield* run(Q.setStatus, [told.status, told.now, address.thread])
+  if (told !== undefined) yield run(Q.setStatus, [told.status, told.now, address.thread])
   return true
 }
 
@@ -266,7 +266,7 @@ function* putAlone(keys: Keys, { address, fence, seq }: Put, write: EncodedWrite
   const params = [at, write.task, write.channel, write.index, write.path, write.value, at]
   const kept =
     fence === undefined ? run(Q.keepAlone, params) : run(Q.keepAloneFenced, [...params, address.thread, fence])
-  return (yield* kept).count === 1
+  return (yield kept).count === 1
 }
 
 const putWrites = (db: Db, keys: Keys, put: Put): Effect.Effect<boolean, SqlError> => {
@@ -312,7 +312,7 @@ const makeWriting = (
       db.transaction(function* () {
         const key = yield* findKey(address)
         if (key === undefined) return
-        for (const task of tasks) yield* run(Q.dropWrites, [first(key) + seq, task])
+        for (const task of tasks) yield run(Q.dropWrites, [first(key) + seq, task])
       })
     )
 })
@@ -321,7 +321,7 @@ const toRows = (key: number, rows: ReadonlyArray<any>): ReadonlyArray<RawRow> =>
   rows.map(({ data, key: at, log, writes }) => ({ seq: Number(at) - first(key), data, log, writes: toWrites(writes) }))
 
 function* newestOf(key: number): Program<ReadonlyArray<any>> {
-  return (yield* run(Q.newest, [first(key), first(key + 1)])).rows
+  return (yield run(Q.newest, [first(key), first(key + 1)])).rows
 }
 
 const NOTHING = { head: 0, row: undefined }
@@ -345,21 +345,21 @@ function* readRow(
   if (newest.length === 0) return NOTHING
   const head = Number(newest[0].key) - from
   let rows = newest
-  if (seq !== undefined && seq !== head) rows = (yield* run(Q.one, [from + Math.min(seq, MAX_SEQ)])).rows
-  else if (newest[0].data === "") rows = seq === undefined ? (yield* run(Q.page, [from, to, 1])).rows : []
+  if (seq !== undefined && seq !== head) rows = (yield run(Q.one, [from + Math.min(seq, MAX_SEQ)])).rows
+  else if (newest[0].data === "") rows = seq === undefined ? (yield run(Q.page, [from, to, 1])).rows : []
   return { head, row: toRows(key, rows)[0] }
 }
 
 function* readPage(keys: Keys, address: Address, before: number, limit: number): Program<ReadonlyArray<RawRow>> {
   const key = yield* keys.find(address)
   if (key === undefined) return []
-  return toRows(key, (yield* run(Q.page, [first(key), first(key) + Math.min(before, MAX_SEQ), limit])).rows)
+  return toRows(key, (yield run(Q.page, [first(key), first(key) + Math.min(before, MAX_SEQ), limit])).rows)
 }
 
 function* readRaw(keys: Keys, address: Address, after: number, limit: number): Program<ReadonlyArray<RawRow>> {
   const key = yield* keys.find(address)
   if (key === undefined) return []
-  return toRows(key, (yield* run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
+  return toRows(key, (yield run(Q.raw, [first(key) + after, first(key + 1), limit])).rows)
 }
 
 function* readColumn(keys: Keys, text: string, address: Address, ranges: ReadonlyArray<Range>): Program<Column> {
@@ -367,7 +367,7 @@ function* readColumn(keys: Keys, text: string, address: Address, ranges: Readonl
   if (key === undefined) return []
   const parts: Array<Column> = []
   for (const [from, to] of ranges) {
-    parts.push(columnOf(key, (yield* run(text, [first(key) + from, first(key) + to])).rows))
+    parts.push(columnOf(key, (yield run(text, [first(key) + from, first(key) + to])).rows))
   }
   return parts.flat()
 }
@@ -386,7 +386,10 @@ const makeReading = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "read" | "
 
 const makeThreads = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "putThread" | "takeFence" | "deleteThread"> => ({
   putThread: (thread, to, now) =>
-    guard("setStatus", thread, () => Effect.asVoid(db.ask(() => describe(thread, to, now)))),
+    guard("setStatus", thread, () => {
+      const { params, text } = describe(thread, to, now)
+      return Effect.asVoid(db.run(text, params))
+    }),
   takeFence: (thread, now) =>
     guard("takeFence", thread, () =>
       Effect.map(db.run(Q.takeFence, [thread, now, now]), ({ rows }) => Number(rows[0].fence))
@@ -395,13 +398,13 @@ const makeThreads = (db: Db, keys: Keys, guard: Guard): Pick<Encoded, "putThread
     guard("deleteThread", thread, () =>
       Effect.ensuring(
         db.transaction(function* () {
-          for (const { key } of (yield* run(Q.keys, [thread])).rows) {
+          for (const { key } of (yield run(Q.keys, [thread])).rows) {
             const range = [first(Number(key)), first(Number(key) + 1)]
-            yield* run(Q.deleteRows, range)
-            yield* run(Q.deleteWrites, range)
+            yield run(Q.deleteRows, range)
+            yield run(Q.deleteWrites, range)
           }
-          yield* run(Q.deleteNamespaces, [thread])
-          yield* run(Q.deleteThread, [thread])
+          yield run(Q.deleteNamespaces, [thread])
+          yield run(Q.deleteThread, [thread])
         }),
         Effect.sync(() => keys.forget(thread))
       )
