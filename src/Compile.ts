@@ -330,7 +330,9 @@ const makeNodes = (
   const nodes: Array<Node> = []
   const add = (name: string, node: Omit<Node, "id" | "name" | "rank" | "edges" | "joins" | "branches">) => {
     const id = nodes.length
-    nodes.push({ id, name, rank: rank.get(name)!, ...outgoing(name), ...node })
+    const { branches, edges, joins } = outgoing(name)
+    // A spread that only follows own keys is cheap, two are not.
+    nodes.push({ id, name, rank: rank.get(name)!, edges, joins, branches, ...node })
     for (const channel of node.triggers) draft.specs[channel]!.subscribers.push(id)
   }
   add(START, { ...bare, triggers: [start], reads: [], hidden: true, input: Codec.plain, run: passOn })
@@ -383,7 +385,7 @@ const renamedNodesOf = (data: GraphData): ReadonlyMap<string, string> =>
 
 /** The names under which channels may be saved that were called otherwise, or belong to nodes that were. */
 const addFormerNames = (data: GraphData, draft: Draft): void => {
-  const former = new Map(data.nodes.map(({ name, renamedFrom }) => [name, renamedFrom]))
+  const former = new Map(Array.from(draft.renamedNodes, ([before, name]) => [name, before]))
   const add = (before: string, now: string) => {
     if (before !== now) draft.renamed.set(before, draft.ids.get(now)!)
   }
