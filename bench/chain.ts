@@ -1,6 +1,7 @@
 /** n nodes, one after the other, each adding one. */
+import * as Mastra from "./mastra.js"
 import { rawSession } from "./raw.js"
-import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload } from "./workload.js"
+import { expectEqual, type Kind, MASTRA, type Open, OURS, RAW, THEIRS, type Workload, XSTATE } from "./workload.js"
 
 const ours =
   (kind: Kind): Open =>
@@ -55,6 +56,8 @@ const raw =
     })
   }
 
+const xstate: Open = async (n, place) => (await import("./xstate.js")).chain(n, place)
+
 const workload = (kind: Kind, title: string, quick: ReadonlyArray<number>): Workload => ({
   name: kind === "none" ? "chain" : `chain+${kind}`,
   title,
@@ -62,7 +65,12 @@ const workload = (kind: Kind, title: string, quick: ReadonlyArray<number>): Work
   units: (n) => n,
   sizes: [100, 300, 1000],
   quick,
-  engines: { [OURS]: ours(kind), [THEIRS]: theirs(kind), [RAW]: raw(kind) }
+  engines: {
+    [OURS]: ours(kind),
+    [THEIRS]: theirs(kind),
+    [RAW]: raw(kind),
+    ...(kind === "none" ? { [XSTATE]: xstate, [MASTRA]: Mastra.chain } : {})
+  }
 })
 
 export const chains: ReadonlyArray<Workload> = [

@@ -3,7 +3,17 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { promisify } from "node:util"
-import { expectEqual, type Open, OURS, type Place, RAW, type Session, THEIRS, type Workload } from "./workload.js"
+import {
+  expectEqual,
+  type Open,
+  OURS,
+  type Place,
+  RAW,
+  type Session,
+  THEIRS,
+  type Workload,
+  XSTATE
+} from "./workload.js"
 
 const exec = promisify(execFile)
 
@@ -66,6 +76,8 @@ const theirCompile: Open = async (n) => {
   }
 }
 
+const xstateCompile: Open = async (n, place) => (await import("./xstate.js")).compile(n, place)
+
 const process_ = { unit: "process", units: () => 1, sizes: [1], quick: [1] }
 
 export const coldStarts: ReadonlyArray<Workload> = [
@@ -110,6 +122,6 @@ export const coldStarts: ReadonlyArray<Workload> = [
     units: (n) => n,
     sizes: [300, 1000, 3000],
     quick: [300],
-    engines: { [OURS]: ourCompile, [THEIRS]: theirCompile }
+    engines: { [OURS]: ourCompile, [THEIRS]: theirCompile, [XSTATE]: xstateCompile }
   }
 ]

@@ -1,6 +1,7 @@
 /** One node sends n packets to a worker; a reducer adds up what they return. */
+import * as Mastra from "./mastra.js"
 import { rawSession } from "./raw.js"
-import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload } from "./workload.js"
+import { expectEqual, type Kind, MASTRA, type Open, OURS, RAW, THEIRS, type Workload } from "./workload.js"
 
 const sumOf = (n: number) => (n * (n - 1)) / 2
 
@@ -88,7 +89,12 @@ const workload = (
   sizes,
   quick,
   warmUpSize: 1000,
-  engines: { [OURS]: ours(kind, waits), [THEIRS]: theirs(kind), [RAW]: raw(kind) }
+  engines: {
+    [OURS]: ours(kind, waits),
+    [THEIRS]: theirs(kind),
+    [RAW]: raw(kind),
+    ...(kind === "none" ? { [MASTRA]: Mastra.fanout } : {})
+  }
 })
 
 export const fanouts: ReadonlyArray<Workload> = [

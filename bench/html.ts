@@ -15,7 +15,8 @@ const COLORS: Record<string, string> = {
   langgraph: "#c4412c",
   "langgraph-delta": "#e08a1e",
   raw: "#777",
-  xstate: "#3a8a4d"
+  xstate: "#3a8a4d",
+  mastra: "#8a4fb5"
 }
 
 const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;")

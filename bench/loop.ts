@@ -1,7 +1,8 @@
 /** A counter that counts to n: one node that runs again and again. */
+import * as Mastra from "./mastra.js"
 import { rawSession } from "./raw.js"
 import type { Synchronous } from "./sqlite.js"
-import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload, XSTATE } from "./workload.js"
+import { expectEqual, type Kind, MASTRA, type Open, OURS, RAW, THEIRS, type Workload, XSTATE } from "./workload.js"
 
 type Durability = "sync" | "async" | "exit"
 
@@ -76,29 +77,10 @@ const raw =
       synchronous
     )
 
-/** A state machine has no supersteps; its unit is an event. */
 const xstate =
   (kind: Kind): Open =>
-  async (n) => {
-    const { assign, createActor, setup } = await import("xstate")
-    const machine = setup({ types: { context: {} as { count: number }, events: {} as { type: "add" } } }).createMachine(
-      {
-        context: { count: 0 },
-        on: { add: { actions: assign({ count: ({ context }) => context.count + 1 }) } }
-      }
-    )
-    return {
-      run: async () => {
-        const actor = createActor(machine).start()
-        const log: Array<string> = []
-        for (let i = 0; i < n; i++) {
-          actor.send({ type: "add" })
-          if (kind === "memory") log.push(JSON.stringify(actor.getPersistedSnapshot()))
-        }
-        expectEqual(actor.getSnapshot().context.count, n, "count")
-      }
-    }
-  }
+  async (n, place) =>
+    (await import("./xstate.js")).loop(kind)(n, place)
 
 const workload = (
   name: string,
@@ -118,6 +100,7 @@ const workload = (
     [OURS]: ours(kind, synchronous, durability),
     [THEIRS]: theirs(kind, synchronous, durability),
     [RAW]: raw(kind, synchronous, durability),
+    ...(kind === "none" ? { [MASTRA]: Mastra.loop } : {}),
     ...(kind === "sqlite" ? {} : { [XSTATE]: xstate(kind) })
   }
 })

@@ -19,7 +19,7 @@ export const HELP = `Usage: npm run bench -- [options] [names]
 Names choose workloads by their beginning: "loop" means loop, loop+memory and the rest.
 
   --exact             names are whole names
-  --engine NAME       only this engine; may be repeated
+  --engine NAME       only this engine; may be repeated; mastra must be installed by hand: npm ci --prefix bench/mastra
   --size N            this size instead of the workload's own; may be repeated
   --repetitions N     at least 7 by default
   --quick             small sizes and short warm-ups: under a minute in all

@@ -2,10 +2,11 @@
 import { writeFileSync } from "node:fs"
 import { fallen, save } from "./baseline.js"
 import { page } from "./html.js"
+import { INSTALL, isInstalled } from "./mastra.js"
 import { type Effort, measure, type Row } from "./measure.js"
 import { HELP, type Options, parse } from "./options.js"
 import { printRows } from "./report.js"
-import { OURS, THEIRS, type Workload } from "./workload.js"
+import { MASTRA, OURS, THEIRS, type Workload } from "./workload.js"
 import { workloads } from "./workloads.js"
 
 const chosen = (options: Options): ReadonlyArray<Workload> => {
@@ -31,6 +32,17 @@ const effortOf = (options: Options): Effort => ({
 
 const isCompared = (engine: string) => engine === OURS || engine === THEIRS
 
+/** Which engines are measured; says how to install one that is missing. */
+const wantedBy = (options: Options, measured: ReadonlyArray<Workload>): ((engine: string) => boolean) => {
+  const isWanted = (engine: string) =>
+    options.engines.length === 0 ? !options.quick || isCompared(engine) : options.engines.includes(engine)
+  if (isInstalled() || !isWanted(MASTRA)) return isWanted
+  if (!options.json && measured.some(({ engines }) => MASTRA in engines)) {
+    console.log(`Mastra is left out: ${INSTALL} would install it`)
+  }
+  return (engine) => engine !== MASTRA && isWanted(engine)
+}
+
 /** Looks for ratios that have fallen. A machine that was disturbed gets two more chances. */
 const check = async (rows: ReadonlyArray<Row>, options: Options): Promise<void> => {
   let suspects = fallen(rows)
@@ -52,12 +64,12 @@ const main = async (): Promise<void> => {
   // Not a race of engines but a law of our own storage.
   if (options.names.length === 1 && options.names[0] === "growth") return await (await import("./growth.js")).report()
   const rows: Array<Row> = []
-  for (const workload of chosen(options)) {
+  const asked = chosen(options)
+  const wanted = wantedBy(options, asked)
+  for (const workload of asked) {
     const sizes = options.sizes.length > 0 ? options.sizes : options.quick ? workload.quick : workload.sizes
     const own: Array<Row> = []
     for (const n of sizes) {
-      const wanted = (engine: string) =>
-        options.engines.length === 0 ? !options.quick || isCompared(engine) : options.engines.includes(engine)
       const measured = await measure(workload, n, effortOf(options), wanted)
       if (options.json) for (const row of measured) console.log(JSON.stringify(row))
       own.push(...measured)

@@ -1,6 +1,6 @@
 /** The counter in a graph of n nodes, of which only one runs. */
 import { rawSession } from "./raw.js"
-import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload } from "./workload.js"
+import { expectEqual, type Kind, type Open, OURS, RAW, THEIRS, type Workload, XSTATE } from "./workload.js"
 
 const STEPS = 500
 
@@ -74,6 +74,8 @@ const raw =
       expectEqual(state.count, STEPS, "count")
     })
 
+const xstate: Open = async (n, place) => (await import("./xstate.js")).wide(STEPS)(n, place)
+
 const workload = (kind: Kind, title: string): Workload => ({
   name: kind === "none" ? "wide-graph" : `wide-graph+${kind}`,
   title,
@@ -82,7 +84,12 @@ const workload = (kind: Kind, title: string): Workload => ({
   sizes: [1, 1000, 10_000],
   quick: [],
   limits: { [THEIRS]: 1000 },
-  engines: { [OURS]: ours(kind), [THEIRS]: theirs(kind), [RAW]: raw(kind) }
+  engines: {
+    [OURS]: ours(kind),
+    [THEIRS]: theirs(kind),
+    [RAW]: raw(kind),
+    ...(kind === "none" ? { [XSTATE]: xstate } : {})
+  }
 })
 
 export const wideGraphs: ReadonlyArray<Workload> = [

@@ -6,9 +6,10 @@
 export const OURS = "effect-pregel"
 export const THEIRS = "langgraph"
 export const RAW = "raw"
-/** Others, where the workload makes sense to them: LangGraph with its delta channel, a state machine. */
+/** Others, where the workload makes sense to them: LangGraph with its delta channel, a state machine, workflows. */
 export const DELTA = "langgraph-delta"
 export const XSTATE = "xstate"
+export const MASTRA = "mastra"
 
 /** A prepared job in its own process. Only `run` is timed. */
 export interface Session {
