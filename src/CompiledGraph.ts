@@ -7,9 +7,10 @@ import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import type { Checkpointer } from "./Checkpointer.js"
-import { type Command, type END, isCommand } from "./Command.js"
+import type { Command, END } from "./Command.js"
 import type { GraphInterrupt, PendingInterrupt, RunError } from "./GraphError.js"
 import type * as GraphEvent from "./GraphEvent.js"
+import { callOf } from "./Load.js"
 import * as Nested from "./Nested.js"
 import type { Control, Durability } from "./Run.js"
 import * as Runs from "./Runs.js"
@@ -236,6 +237,3 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
   }
   return compiled as unknown as Any
 }
-
-const callOf = (input: any) =>
-  isCommand(input) ? ({ _tag: "Command", command: input } as const) : ({ _tag: "Input", value: input } as const)

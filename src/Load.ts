@@ -12,7 +12,7 @@ import type { Snapshot } from "./Channels.js"
 import { CHANNEL_VERSIONS, type Checkpoint, type Json, type PendingWrite, RESULT, RESUME } from "./Checkpoint.js"
 import type { Loaded } from "./Checkpointer.js"
 import * as Codec from "./Codec.js"
-import type { Command } from "./Command.js"
+import { type Command, isCommand } from "./Command.js"
 import { CheckpointDecodeError, GraphMismatch, type InvalidUpdate, UnknownCheckpoint } from "./GraphError.js"
 import { Journal, Mirror } from "./Journal.js"
 import { Persistence } from "./Persistence.js"
@@ -33,6 +33,10 @@ export type Call =
   | { readonly _tag: "Input"; readonly value: Record<string, unknown> }
   | { readonly _tag: "Command"; readonly command: Command }
   | { readonly _tag: "Resume"; readonly answer: Answer | undefined; readonly command: Command | undefined }
+
+/** What an input of a graph stands for. */
+export const callOf = (input: unknown): Call =>
+  isCommand(input) ? { _tag: "Command", command: input } : { _tag: "Input", value: input as Record<string, unknown> }
 
 /** A run to be begun. */
 export interface Request {

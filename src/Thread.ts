@@ -13,7 +13,7 @@ import * as Stream from "effect/Stream"
 import { type Branch, type Links, treeOf } from "./Branches.js"
 import type { Address } from "./Checkpoint.js"
 import { Checkpointer, type ListOptions, type Loaded } from "./Checkpointer.js"
-import { type Command, make as command, isCommand } from "./Command.js"
+import { type Command, make as command } from "./Command.js"
 import type {
   CommandInput,
   CompiledGraph,
@@ -30,7 +30,7 @@ import type * as GraphEvent from "./GraphEvent.js"
 import * as Interrupt from "./Interrupt.js"
 import { type Answers, answer, answers, answerTo, encodeAnswer } from "./internal/answers.js"
 import * as Busy from "./internal/busy.js"
-import type { Answer, Call, Request } from "./Load.js"
+import { type Answer, type Call, callOf, type Request } from "./Load.js"
 import type { Outcome as LoopOutcome } from "./Loop.js"
 import type { Run, Sink } from "./Run.js"
 import * as Runs from "./Runs.js"
@@ -258,13 +258,11 @@ const loadOf = <A, E, R>(
 ): Effect.Effect<A, E | Errors.StorageError | UnknownCheckpoint, R | Checkpointer> =>
   Effect.flatMap(Checkpointer, (checkpointer) => {
     const address = { thread: id, namespace }
-    return Effect.flatMap(
-      checkpointer.load(address, checkpoint),
-      (loaded): Effect.Effect<A, E | UnknownCheckpoint, R> =>
-        loaded === undefined && (checkpoint !== undefined || namespace !== "")
-          ? new UnknownCheckpoint({ thread: id, checkpoint: checkpoint ?? namespace })
-          : use({ checkpointer, address, loaded })
-    )
+    const go = (loaded: Loaded | undefined): Effect.Effect<A, E | UnknownCheckpoint, R> =>
+      loaded === undefined && (checkpoint !== undefined || namespace !== "")
+        ? new UnknownCheckpoint({ thread: id, checkpoint: checkpoint ?? namespace })
+        : use({ checkpointer, address, loaded })
+    return Effect.flatMap(checkpointer.load(address, checkpoint), go)
   })
 
 /** A handle is made for each call, so what it offers is made when it is asked for. */
@@ -481,9 +479,6 @@ class ThreadImpl {
 const NO_ID = null as unknown as string
 
 const GO_ON: Call = { _tag: "Resume", answer: undefined, command: undefined }
-
-const callOf = (input: unknown): Call =>
-  isCommand(input) ? { _tag: "Command", command: input } : { _tag: "Input", value: input as Record<string, unknown> }
 
 const commandOf = (options: AnyOptions): Command | undefined =>
   options.update === undefined && options.goto === undefined
