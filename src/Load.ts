@@ -251,6 +251,7 @@ export const open = Effect.fnUntraced(function* (request: Request, runtime: Runt
       { thread: tree.thread, namespace: request.namespace },
       (run.journal = new Journal(run.channels)),
       new Mirror(checkpoint?.channels ?? []),
+      yield* Effect.clock,
       {
         head,
         parent: checkpoint && { seq: checkpoint.seq, id: checkpoint.id },

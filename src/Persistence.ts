@@ -9,6 +9,7 @@
  * Answers and results of activities are durable before the node goes on (`putNow`), except with `exit`, where a crash
  * loses the whole run and repeats it.
  */
+import type * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -73,6 +74,7 @@ export class Persistence {
     private readonly address: Address,
     private readonly journal: Journal,
     private readonly mirror: Mirror,
+    private readonly clock: Clock.Clock,
     position: Position
   ) {
     this.head = position.head
@@ -95,16 +97,12 @@ export class Persistence {
     return Math.max(this.head, this.run.seq)
   }
 
-  /** Makes the run's current state its newest checkpoint. */
+  /** Makes the run's current state its newest checkpoint, at once; the effect saves it. */
   commit(save: Save): Effect.Effect<void, SaveError> {
-    return Effect.clockWith((clock) => this.commitAt(clock.unsafeCurrentTimeMillis(), save))
-  }
-
-  private commitAt(now: number, save: Save): Effect.Effect<void, SaveError> {
     const { run } = this
     const { created, ran, seq } = run
     run.seq = this.last + 1
-    run.created = now
+    run.created = this.clock.unsafeCurrentTimeMillis()
     run.ran = save.ran
     if (run.tree.durability === "exit") {
       this.held = { save, seq: run.seq }
