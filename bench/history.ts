@@ -86,7 +86,7 @@ const workload = (kind: Kind, title: string, limit: number): Workload => ({
   unit: "superstep",
   units: (n) => n,
   sizes: [250, 500, 1000, 2000],
-  quick: kind === "sqlite" ? [250] : [],
+  quick: kind === "sqlite" ? [120] : [],
   limits: { [THEIRS]: limit },
   engines: {
     [OURS]: ours(kind),

@@ -25,8 +25,8 @@ const effortOf = (options: Options): Effort => ({
   repetitions: options.repetitions ?? (options.quick ? 3 : 7),
   together: options.quick,
   warmUpMs: options.quick ? 800 : 2500,
-  warmUpRuns: options.quick ? 2 : 3,
-  againMs: options.quick ? 100 : 250,
+  warmUpRuns: options.quick ? 1 : 3,
+  againMs: options.quick ? 50 : 250,
   slowMs: options.quick ? 2000 : 4000
 })
 
