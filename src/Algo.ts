@@ -277,11 +277,13 @@ export const localRead = (
     const spec = channels.specs[id]!
     let own = NO_VALUES
     for (const { channel, value } of writes) if (channel === id) own = added(own, value)
-    let value = own.length > 0 || spec.transient ? MISSING : channels.get(id)
+    let value: unknown
     if (own.length > 0) {
       const result = withOwn(channels, id, own)
       if (Either.isLeft(result)) return Either.left(result.left)
       value = result.right
+    } else {
+      value = spec.transient ? MISSING : channels.get(id)
     }
     if (value !== MISSING) state[spec.name] = value
   }

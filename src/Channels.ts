@@ -37,7 +37,7 @@ export class ChannelTable {
   private unfinished: Set<number> | undefined
   /** Values by number as they were when a wide record was last read, and the channels that changed since then. */
   private values: ReadonlyArray<unknown> | undefined
-  private stale: Set<number> | undefined
+  private readonly stale = new Set<number>()
 
   constructor(
     readonly specs: ReadonlyArray<ChannelSpec>,
@@ -87,7 +87,7 @@ export class ChannelTable {
   touch(id: number, version: number): void {
     this.versions[id] = version
     if (version > this.version) this.version = version
-    this.stale?.add(id)
+    if (this.values !== undefined) this.stale.add(id)
     this.track(id)
   }
 
@@ -139,12 +139,11 @@ export class ChannelTable {
   /** The values of these channels by number; the array is not changed any more. */
   valuesOf(shape: View.Shape): ReadonlyArray<unknown> {
     const { stale, values: last = [] } = this
-    if (stale === undefined) this.stale = new Set()
-    else if (stale.size === 0 && last.length >= shape.length) return last
+    if (stale.size === 0 && last.length >= shape.length) return last
     const values = last.slice()
     for (let id = values.length; id < shape.length; id++) values.push(this.get(id))
-    for (const id of stale ?? []) if (id < values.length) values[id] = this.get(id)
-    stale?.clear()
+    for (const id of stale) if (id < values.length) values[id] = this.get(id)
+    stale.clear()
     this.values = values
     return values
   }

@@ -10,9 +10,9 @@ import type { Checkpointer } from "./Checkpointer.js"
 import type { Command, END } from "./Command.js"
 import type { GraphInterrupt, PendingInterrupt, RunError } from "./GraphError.js"
 import type * as GraphEvent from "./GraphEvent.js"
-import { callOf } from "./Load.js"
+import { type Call, callOf } from "./Load.js"
 import * as Nested from "./Nested.js"
-import type { Control, Durability } from "./Run.js"
+import type { Control, Durability, Sink } from "./Run.js"
 import * as Runs from "./Runs.js"
 import type { Send } from "./Send.js"
 import { Task } from "./Task.js"
@@ -204,16 +204,19 @@ export const makeControl = (): Control & { readonly requestDrain: (reason?: stri
 
 /** A graph that runs a topology; `options` are the defaults of its runs. */
 export const fromTopology = (topology: Topology, options: CompileOptions<string>): Any => {
+  /** A run of its own, or one inside the task that asks for it. */
+  const begin = (context: Context.Context<never>, call: Call, merged: RunOptions, sink?: Sink) => {
+    const task = Context.getOption(context as Context.Context<Task>, Task)
+    if (task._tag === "None") return Runs.start(topology, merged, { call }, sink)
+    return Effect.map(Nested.run(topology, call, Runs.stopsOf(merged), merged, sink), (state) => ({
+      _tag: "Completed" as const,
+      state
+    }))
+  }
   const run = (input: any, runOptions?: RunOptions): Effect.Effect<Outcome<any>, any, any> =>
-    Effect.contextWithEffect((context: Context.Context<never>) => {
-      const task = Context.getOption(context as Context.Context<Task>, Task)
-      const merged = Runs.merge(options, runOptions)
-      if (task._tag === "None") return Runs.start(topology, merged, { call: callOf(input) })
-      return Effect.map(Nested.run(topology, callOf(input), Runs.stopsOf(merged), merged), (state) => ({
-        _tag: "Completed" as const,
-        state
-      }))
-    })
+    Effect.contextWithEffect((context: Context.Context<never>) =>
+      begin(context, callOf(input), Runs.merge(options, runOptions))
+    )
   const compiled = {
     [TypeId]: TypeId,
     name: topology.identity.name,
@@ -226,11 +229,7 @@ export const fromTopology = (topology: Topology, options: CompileOptions<string>
       const merged = Runs.merge(options, streamOptions)
       const call = callOf(input)
       return Runs.streamOf(merged, (sink) =>
-        Effect.contextWithEffect((context: Context.Context<never>) =>
-          Context.getOption(context as Context.Context<Task>, Task)._tag === "None"
-            ? Runs.start(topology, merged, { call }, sink)
-            : Nested.run(topology, call, Runs.stopsOf(merged), merged, sink)
-        )
+        Effect.contextWithEffect((context: Context.Context<never>) => begin(context, call, merged, sink))
       )
     },
     thread: (id: string) => Thread.make(topology, options, id)

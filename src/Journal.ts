@@ -22,11 +22,13 @@ interface Log {
 /** Of a channel whose new value has no text yet. */
 const FOLDED = Symbol("folded")
 
+type Text = string | undefined | typeof FOLDED
+
 /** Collects changes between saves. */
 export class Journal {
   /** Channels with their new text, where one write tells it. */
-  private changed = new Map<number, string | undefined | typeof FOLDED>()
-  private logs: Map<number, Log> | undefined
+  private changed = new Map<number, Text>()
+  private logs = new Map<number, Log>()
   private readonly former: Array<string> = []
 
   constructor(private readonly channels: ChannelTable) {}
@@ -48,12 +50,10 @@ export class Journal {
     this.changed.set(id, FOLDED)
     if (!spec.append) return
     const encoded = spec.codec.encodeUpdate(this.channels.get(id))
-    this.logs ??= new Map()
     this.logs.set(id, { reset: true, items: Either.isRight(encoded) ? encoded.right.items!.slice() : [] })
   }
 
   private recordLog(id: number, writes: ReadonlyArray<Write>): void {
-    this.logs ??= new Map()
     let log = this.logs.get(id)
     if (log === undefined) this.logs.set(id, (log = { reset: false, items: [] }))
     const overwrite = writes.find((write) => write.encoded?.overwrite)
@@ -75,16 +75,16 @@ export class Journal {
     // Not cleared but new: V8 lets a table that was cleared point to the next one, so that one which has grown old keeps
     // all later ones, and what they hold, from being collected cheaply.
     this.changed = new Map()
-    this.logs = undefined
+    if (this.logs.size > 0) this.logs = new Map()
     this.former.length = 0
     return Either.right(changes)
   }
 
-  private changeOf(id: number, known: string | undefined | typeof FOLDED): Either.Either<Change, InvalidUpdate> {
+  private changeOf(id: number, known: Text): Either.Either<Change, InvalidUpdate> {
     const spec = this.channels.specs[id]!
     const channel = spec.name
     const version = this.channels.versionOf(id)
-    const log = this.logs?.get(id)
+    const log = this.logs.get(id)
     if (log !== undefined) {
       const { length } = this.channels.cell(id) as AppendCell
       return Either.right({ _tag: "Append", channel, version, reset: log.reset, items: log.items, length })
@@ -98,7 +98,7 @@ export class Journal {
   }
 }
 
-const textOf = ({ channel }: ChannelSpec, writes: ReadonlyArray<Write>): string | undefined | typeof FOLDED => {
+const textOf = ({ channel }: ChannelSpec, writes: ReadonlyArray<Write>): Text => {
   const { kind } = channel.definition
   const last = writes[writes.length - 1]?.encoded
   return last !== undefined && (kind === "lastValue" || kind === "ephemeral" || kind === "anyValue")

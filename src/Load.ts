@@ -75,9 +75,9 @@ interface Start {
 type LoadError = CheckpointDecodeError | UnknownCheckpoint | WriteError
 
 /** Reads the checkpoint that a run starts from, unless there is none to be read. */
-const load = (request: Request): Start | Effect.Effect<Start, LoadError> => {
+const load = (request: Request): Effect.Effect<Start, LoadError> => {
   const { checkpointer, saves, thread } = request.tree
-  if (request.loaded !== undefined) return { loaded: request.loaded, head: request.loaded.head }
+  if (request.loaded !== undefined) return Effect.succeed({ loaded: request.loaded, head: request.loaded.head })
   if (!request.saves || !request.mayBeSaved || checkpointer === undefined || thread === undefined) return NOTHING
   const address = { thread, namespace: request.namespace }
   const read = Effect.flatMap(
@@ -97,7 +97,7 @@ const load = (request: Request): Start | Effect.Effect<Start, LoadError> => {
   return request.namespace === "" ? read : Effect.zipRight(saves!.release(request.namespace), read)
 }
 
-const NOTHING: Start = { loaded: undefined, head: 0 }
+const NOTHING = Effect.succeed<Start>({ loaded: undefined, head: 0 })
 
 /** Names that saved channels and nodes may have had before. */
 const currentId = (topology: Topology, name: string): number | undefined =>
@@ -238,8 +238,7 @@ const NO_SNAPSHOTS = Either.right<ReadonlyArray<Snapshot>>([])
 /** Makes the run that a request asks for, as it was saved. */
 export const open = Effect.fnUntraced(function* (request: Request, runtime: Runtime.Runtime<any>) {
   const { tree } = request
-  const begun = load(request)
-  const found = Effect.isEffect(begun) ? yield* begun : begun
+  const found = yield* load(request)
   const run = yield* restored(request, found, runtime)
   request.onOpen?.(run)
   const { head, loaded } = found

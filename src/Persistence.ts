@@ -199,21 +199,14 @@ export class Persistence {
       this.hold(writes)
       return Effect.void
     }
-    // Made when it runs, which may be more than once.
-    const write = () => this.writeRows(this.run.seq, writes)
-    return Effect.suspend(() =>
-      this.saves.isSettled ? write() : Effect.zipRight(this.saves.settled, Effect.suspend(write))
-    )
+    return this.saves.after(() => this.writeRows(this.run.seq, writes))
   }
 
   /** Forgets pending writes of tasks of the current checkpoint. */
   drop(tasks: ReadonlyArray<string>): Effect.Effect<void, SaveError> {
     this.heldWrites = this.heldWrites.filter((write) => !tasks.includes(write.task))
     if (this.run.seq !== this.head) return Effect.void
-    return Effect.zipRight(
-      this.saves.settled,
-      Effect.suspend(() => this.storage.dropWrites(this.address, this.run.seq, tasks))
-    )
+    return this.saves.after(() => this.storage.dropWrites(this.address, this.run.seq, tasks))
   }
 
   /** Takes the answer back that turned out to be invalid: its question stays open, other answers stay given. */

@@ -55,15 +55,11 @@ export interface Target {
 
 /** A run's options over its graph's: what is `undefined` says nothing, and metadata is merged key by key. */
 export const merge = <O extends Options>(defaults: Options, options: O | undefined): O => {
-  if (options === undefined || isEmpty(options)) return defaults as O
-  const merged = Object.fromEntries([...saidIn(defaults), ...saidIn(options)])
-  const both = defaults.metadata !== undefined && options.metadata !== undefined
+  const said = saidIn(options ?? {})
+  if (said.length === 0) return defaults as O
+  const merged = Object.fromEntries([...saidIn(defaults), ...said])
+  const both = defaults.metadata !== undefined && options?.metadata !== undefined
   return (both ? { ...merged, metadata: { ...defaults.metadata, ...options.metadata } } : merged) as O
-}
-
-const isEmpty = (options: object): boolean => {
-  for (const _ in options) return false
-  return true
 }
 
 const saidIn = (options: Options) => Object.entries(options).filter(([, value]) => value !== undefined)

@@ -86,15 +86,17 @@ export class SaveQueue {
     this.waiters.push(() => resume(Effect.void))
   })
 
-  /** Whether there is nothing to wait for, and nothing has failed. */
-  get isSettled(): boolean {
-    return !this.draining && this.failure === undefined
-  }
-
   /** Waits until all background saves are written; fails as they did. */
   readonly settled: Effect.Effect<void, WriteError> = Effect.suspend(() =>
     this.draining ? Effect.flatMap(this.drained, () => this.failure ?? Effect.void) : (this.failure ?? Effect.void)
   )
+
+  /** Writes once all background saves are written. `write` makes its effect when that runs, which may be again. */
+  after<E>(write: () => Effect.Effect<void, E>): Effect.Effect<void, E | WriteError> {
+    return Effect.suspend(() =>
+      this.draining || this.failure !== undefined ? Effect.zipRight(this.settled, Effect.suspend(write)) : write()
+    )
+  }
 
   /**
    * Keeps a subgraph's checkpoint until the root's is written. Those of the root's earlier supersteps are needed no

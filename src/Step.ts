@@ -97,8 +97,12 @@ export class Step {
   /** True when there is something to do after each task that ends. */
   private get tells(): boolean {
     const { persistence, sink } = this.run
-    const waiting = this.next < this.tasks.length || this.toHandle.length > 0
-    return waiting || persistence !== undefined || sink !== undefined
+    return this.queues || persistence !== undefined || sink !== undefined
+  }
+
+  /** True when a task or a handler waits to be started. */
+  private get queues(): boolean {
+    return this.next < this.tasks.length || this.toHandle.length > 0
   }
 
   private classify(task: TaskState, exit: Exit.Exit<unknown, unknown>): void {
@@ -175,9 +179,7 @@ export class Step {
 
   /** True while something runs or waits to run. */
   get busy(): boolean {
-    return (
-      this.running > 0 || (this.failed === undefined && (this.next < this.tasks.length || this.toHandle.length > 0))
-    )
+    return this.running > 0 || (this.failed === undefined && this.queues)
   }
 
   /** True when there is nothing to do until a task ends. */

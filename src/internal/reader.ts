@@ -48,8 +48,8 @@ const answerIn = (rows: ReadonlyArray<EncodedRow>, { column, ranges }: Question)
 const NO_ROWS: ReadonlyArray<EncodedRow> = []
 
 /**
- * Reads a namespace with the rows of a driver, at once as far as none are needed, and with those of a page that is at hand; whatever the decoding throws
- * means damaged rows.
+ * Reads a namespace with the rows of a driver, at once as far as none are needed, and with those of a page that is at
+ * hand; whatever the decoding throws means damaged rows.
  */
 export const readFrom = <A>(
   encoded: Pick<Encoded, Question["column"]>,
